@@ -1,14 +1,14 @@
-//! Machines that have a number, and the bastion that leads to each: which one it is goes by the
-//! number.
+//! Machines that have a number, and the bastion that leads to each. The number decides which
+//! bastion.
 
 use crate::config::{Bastion, Tunnel};
 use crate::tunnel::{AzureBastion, Target};
 use crate::{Error, Result};
 
-/// What stands for the number in the name of a machine.
-const NUMBER: &str = "{number}";
-/// How the sandboxes of GCR are called.
-const USUAL_MACHINE: &str = "GCRAZGDL{number}";
+/// The placeholder of the number in the name of a machine.
+const NUMBER_PLACEHOLDER: &str = "{number}";
+/// The names of GCR's sandboxes.
+const DEFAULT_MACHINE_NAME: &str = "GCRAZGDL{number}";
 
 /// The first and the last number of `1000-1115`, or of `7` alone.
 fn range(text: &str) -> Result<(u32, u32)> {
@@ -23,7 +23,7 @@ fn range(text: &str) -> Result<(u32, u32)> {
     }
 }
 
-/// The tunnel to the machine of that number, as its digits are written: `0123` is a part of its
+/// The tunnel to the machine of that number. The digits stay as written: `0123` is a part of its
 /// name.
 pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     let Some(value) = number
@@ -66,9 +66,9 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     let machine = bastion
         .machine
         .as_deref()
-        .unwrap_or(USUAL_MACHINE)
-        .replace(NUMBER, number);
-    let usual = Tunnel {
+        .unwrap_or(DEFAULT_MACHINE_NAME)
+        .replace(NUMBER_PLACEHOLDER, number);
+    let base = Tunnel {
         to: machine.clone(),
         user: bastion.user.clone(),
         ..Tunnel::default()
@@ -76,7 +76,7 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     match (&bastion.via, &bastion.name, &bastion.resource_group) {
         (Some(via), None, _) => Ok(Tunnel {
             via: Some(via.clone()),
-            ..usual
+            ..base
         }),
         (None, Some(name), Some(group)) => {
             let azure = AzureBastion {
@@ -88,7 +88,7 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
             azure.machine()?;
             Ok(Tunnel {
                 command: Some(azure.words(Target::parse(&machine)?.port)),
-                ..usual
+                ..base
             })
         }
         (Some(_), Some(_), _) => Err(Error::config(format!(
@@ -103,7 +103,7 @@ pub fn tunnel_to(number: &str, bastions: &[Bastion]) -> Result<Tunnel> {
     }
 }
 
-/// The id of the machine, by which Azure Bastion finds it.
+/// The resource id by which Azure Bastion finds the machine.
 fn machine_id(bastion: &Bastion, group: &str, machine: &str) -> Result<String> {
     let Some(subscription) = &bastion.subscription else {
         return Err(Error::config(format!(

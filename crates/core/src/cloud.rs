@@ -1,5 +1,5 @@
-//! The seam to Azure's services: calls, as whoever is signed in, and objects of a blob container.
-//! No runtime is named: calls block, and whoever must not wait calls from a thread of their own.
+//! The seam to Azure's services: calls as the signed-in user, and objects of a blob container. No
+//! runtime is named: calls block, and a caller that must not wait uses a thread of its own.
 
 use crate::redact::Secret;
 use crate::{Error, Result};
@@ -15,7 +15,7 @@ pub enum Method {
     Delete,
 }
 
-/// Whom a token is for.
+/// The service that a token is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Audience {
     /// The resource manager: `https://management.azure.com`.
@@ -26,7 +26,7 @@ pub enum Audience {
     Vault,
     /// Blob storage: `https://storage.azure.com`.
     Storage,
-    /// No token is sent: the address itself lets in, or anybody may ask.
+    /// No token is sent: the address itself carries the permission, or the call is public.
     Nobody,
 }
 
@@ -39,7 +39,7 @@ pub struct Call {
     pub audience: Audience,
     pub body: Option<serde_json::Value>,
     pub headers: Vec<(String, Secret)>,
-    /// Doing it twice is doing it once: it may be sent again when no answer came.
+    /// Whether a repetition has no further effect. Then it may be sent again when no answer came.
     pub repeatable: bool,
 }
 
@@ -68,7 +68,7 @@ impl Call {
             repeatable: true,
         }
     }
-    /// Of something that has its name from us: the same again changes nothing.
+    /// For a resource whose name we choose: a repetition changes nothing.
     pub fn put(url: impl Into<String>, body: serde_json::Value) -> Self {
         Self {
             method: Method::Put,
@@ -116,7 +116,7 @@ pub struct Reply {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// How often it was sent. More than once: an earlier one may have taken effect.
+    /// How often it was sent. If more than once, an earlier one may have taken effect.
     pub tries: u32,
 }
 
@@ -135,18 +135,18 @@ impl Reply {
     }
 }
 
-/// Whoever is signed in, as a token says.
+/// The signed-in user, as a token describes it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Who {
-    /// `alice@example.com`; of an application or a managed identity its name or its client id.
+    /// `alice@example.com`; for an application or a managed identity its name or its client id.
     pub name: String,
-    /// The id of the user or the application in its tenant: nobody else has it.
+    /// The unique id of the user or the application in its tenant.
     pub id: String,
     pub tenant: String,
 }
 
 impl Who {
-    /// From the claims of a token; `None` where it does not say whose it is.
+    /// From the claims of a token; `None` if they name no user.
     pub fn from_claims(claims: &serde_json::Value) -> Option<Self> {
         let text = |name: &str| {
             claims[name]
@@ -171,29 +171,29 @@ impl Who {
     }
 }
 
-/// The cloud, as whoever is signed in. Throttling is waited out, tokens are renewed before they
-/// end, and what is not repeatable is never sent twice. An error means that there is no answer at
-/// all (`Unreachable`), or that nobody is signed in (`Refused`, with the way to sign in as hint).
+/// The cloud, as the signed-in user. Throttled calls are repeated after a pause, tokens are renewed
+/// before they expire, and calls that are not repeatable are never sent twice. An error means that
+/// there is no answer at all (`Unreachable`), or that nobody is signed in (`Refused`, with a hint
+/// how to sign in).
 pub trait Cloud: Send + Sync + Debug {
     /// The resource manager, without a slash at its end.
     fn endpoint(&self) -> &str;
-    /// What keeps a service from answering that is being asked again and again just now, told by
-    /// another thread than the one that waits.
+    /// The error that calls of other threads are being retried for just now.
     fn trouble(&self) -> Option<Error> {
         None
     }
-    /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
+    /// Signs in. Asks on the terminal if the kind of login needs it and `may_ask` allows it.
     fn sign_in(&self, may_ask: bool) -> Result<()>;
     fn call(&self, call: &Call) -> Result<Reply>;
     /// Many calls, several at a time; answers in their order.
     fn call_all(&self, calls: &[Call]) -> Vec<Result<Reply>>;
-    /// A token for a header of its own.
+    /// A token for a header that the caller sets.
     fn token(&self, audience: Audience) -> Result<Secret>;
-    /// Where the cloud's pages of Azure ML are: `https://ml.azure.com`.
+    /// The address of the cloud's pages of Azure ML: `https://ml.azure.com`.
     fn studio(&self) -> Result<String>;
-    /// Who is signed in.
+    /// The user that is signed in.
     fn who(&self) -> Result<Who>;
-    /// A signature that lets into one container for so many days, made with the account's key.
+    /// A signature (SAS) for one container and so many days, made with the account's key.
     fn container_sas(
         &self,
         account: &str,
@@ -201,13 +201,14 @@ pub trait Cloud: Send + Sync + Debug {
         key: &Secret,
         days: u32,
     ) -> Result<Secret>;
-    /// A signature as it was given, a whole address or without its escapes, as services take it.
+    /// A signature in the form that services take. The given one may be a whole address, or
+    /// unescaped.
     fn plain_sas(&self, given: &Secret) -> Result<Secret>;
     /// Objects of a container, below a path.
     fn objects(&self, place: &BlobPlace) -> Result<Box<dyn Objects>>;
 }
 
-/// A container, and below which path.
+/// A container, and a path in it.
 #[derive(Debug, Clone)]
 pub struct BlobPlace {
     pub account: String,
@@ -219,13 +220,13 @@ pub struct BlobPlace {
     pub access: BlobAccess,
 }
 
-/// What lets in.
+/// How access to a container is granted.
 #[derive(Debug, Clone)]
 pub enum BlobAccess {
     Key(Secret),
     /// Without the question mark.
     Sas(Secret),
-    /// The token of whoever is signed in.
+    /// The token of the signed-in user.
     Token,
 }
 
@@ -234,24 +235,25 @@ pub enum BlobAccess {
 pub struct Item {
     pub key: String,
     pub size: u64,
-    /// Another when its bytes are others.
+    /// Changes when the bytes change.
     pub version: String,
 }
 
-/// Objects by key, below a path. An error of kind `Refused` whose words hold no secret is the
-/// service's no; `Unreachable` says that nothing is known.
+/// Objects by key, below a path. An error of kind `Refused` whose text holds no secret is the
+/// service's refusal; `Unreachable` means that nothing is known.
 pub trait Objects: Send + Sync + Debug {
-    /// Writes it whole. With `once`, `false` says that it was there already, and is left.
+    /// Writes the whole object. With `once`, `false` means that it exists already and is left
+    /// unchanged.
     fn put(&self, key: &str, bytes: &[u8], once: bool) -> Result<bool>;
     /// A part, shorter where the object ends; `None` when there is no object.
     fn get(&self, key: &str, range: Option<Range<u64>>) -> Result<Option<Vec<u8>>>;
     /// Many whole objects at once, in their order.
     fn get_all(&self, keys: &[String]) -> Result<Vec<Option<Vec<u8>>>>;
-    /// Sizes of those that are there.
+    /// The sizes of those that exist.
     fn sizes(&self, keys: &[String]) -> Result<Vec<Option<u64>>>;
     /// All whose key begins with `prefix`.
     fn list(&self, prefix: &str) -> Result<Vec<Item>>;
-    /// Fine if they are gone.
+    /// Deletes them. It is no error if they are gone.
     fn delete(&self, keys: &[String]) -> Result<()>;
 }
 

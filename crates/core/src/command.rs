@@ -1,6 +1,6 @@
-//! What runs: words as they are, a line for a shell, or a script.
+//! The program of a job: a list of arguments, a line for a shell, or a script.
 
-use crate::job::{Job, Words};
+use crate::job::{Job, OneOrMany};
 use crate::token::hidden;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
-    /// Words, without a shell; boundaries kept.
-    Words(Vec<String>),
+    /// A program and its arguments, without a shell.
+    #[serde(rename = "words")]
+    Argv(Vec<String>),
     /// One line for `sh -c`.
     Line(String),
     /// Lines for `bash -e`, or for the interpreter in their `#!` line.
@@ -18,12 +19,13 @@ pub enum Program {
 }
 
 impl Program {
-    /// Several words run as they are; a single word with blanks or shell characters needs a shell.
+    /// Several words run without a shell. A single word with blanks or shell characters needs a
+    /// shell.
     pub fn from_words(words: &[String]) -> Option<Self> {
         match words {
             [] => None,
             [line] if needs_shell(line) => Some(Self::Line(line.clone())),
-            words => Some(Self::Words(words.to_vec())),
+            words => Some(Self::Argv(words.to_vec())),
         }
     }
 
@@ -44,7 +46,7 @@ impl Program {
             (command, None) => {
                 let program = Self::from_words(command.as_slice()).ok_or_else(none)?;
                 match &program {
-                    Self::Words(words) if words[0].is_empty() => {
+                    Self::Argv(words) if words[0].is_empty() => {
                         Err(Error::config("the command's first word is empty"))
                     }
                     Self::Line(line) if line.trim().is_empty() => Err(none()),
@@ -56,16 +58,16 @@ impl Program {
 
     pub fn into_job(self, job: &mut Job) {
         match self {
-            Self::Words(words) => (job.command, job.script) = (Words::Many(words), None),
-            Self::Line(line) => (job.command, job.script) = (Words::One(line), None),
-            Self::Script(script) => (job.command, job.script) = (Words::None, Some(script)),
+            Self::Argv(words) => (job.command, job.script) = (OneOrMany::Many(words), None),
+            Self::Line(line) => (job.command, job.script) = (OneOrMany::One(line), None),
+            Self::Script(script) => (job.command, job.script) = (OneOrMany::None, Some(script)),
         }
     }
 
     /// A new program with every text passed through `change`.
     pub fn try_map(&self, mut change: impl FnMut(&str) -> Result<String>) -> Result<Self> {
         Ok(match self {
-            Self::Words(words) => Self::Words(
+            Self::Argv(words) => Self::Argv(
                 words
                     .iter()
                     .map(|word| change(word))
@@ -76,10 +78,10 @@ impl Program {
         })
     }
 
-    /// One line for tables: words quoted where a shell would need it.
+    /// One line for tables: words are quoted if a shell would need it.
     pub fn display(&self) -> String {
         match self {
-            Self::Words(words) => words
+            Self::Argv(words) => words
                 .iter()
                 .map(|word| quoted(&hidden(word)))
                 .collect::<Vec<_>>()
@@ -99,7 +101,7 @@ impl Program {
     /// The name a run gets when the user gave none: the script of an interpreter, or the program.
     pub fn default_name(&self) -> String {
         let words: Vec<&str> = match self {
-            Self::Words(words) => words.iter().map(String::as_str).collect(),
+            Self::Argv(words) => words.iter().map(String::as_str).collect(),
             Self::Line(line) => line.split_whitespace().collect(),
             Self::Script(_) => return "script".to_owned(),
         };
@@ -108,7 +110,7 @@ impl Program {
 }
 
 /// Programs that only start another one, with their words that come before it.
-const STARTERS: [(&str, &[&str]); 13] = [
+const STARTER_PROGRAMS: [(&str, &[&str]); 13] = [
     ("accelerate", &["launch"]),
     ("conda", &["run"]),
     ("deepspeed", &[]),
@@ -126,8 +128,8 @@ const STARTERS: [(&str, &[&str]); 13] = [
 const INTERPRETERS: [&str; 8] = [
     "python", "bash", "sh", "node", "perl", "torchrun", "ipython", "Rscript",
 ];
-/// What an interpreter's file ends with.
-const SCRIPTS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
+/// The endings of files that an interpreter runs.
+const SCRIPT_ENDINGS: [&str; 8] = [".py", ".sh", ".js", ".mjs", ".pl", ".R", ".r", ".ipynb"];
 
 /// `python`, and `python3.11`.
 fn is_interpreter(program: &str) -> bool {
@@ -141,12 +143,12 @@ fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or_default()
 }
 
-/// The file or module that runs: behind whatever only starts it, an interpreter's script, a module
-/// of `python -m`, or the program.
+/// The name of the file or module that runs. Programs that only start another one are skipped. For
+/// an interpreter it is the script or the module of `python -m`, else the program itself.
 fn named_after(words: &[&str]) -> String {
     let program = words.first().map(|word| base(word)).unwrap_or_default();
     let rest = words.get(1..).unwrap_or_default();
-    if let Some((_, verbs)) = STARTERS.iter().find(|(name, _)| *name == program)
+    if let Some((_, verbs)) = STARTER_PROGRAMS.iter().find(|(name, _)| *name == program)
         && verbs
             .iter()
             .zip(rest)
@@ -164,11 +166,11 @@ fn named_after(words: &[&str]) -> String {
 }
 
 /// The name behind a starter and its options. Values of options cannot be told from programs, so
-/// the first script, module or interpreter counts; where there is none, the first word, if no
-/// option is before it.
+/// the first script, module or interpreter counts. If there is none, the first word counts, unless
+/// an option comes before it.
 fn started_by(rest: &[&str]) -> Option<String> {
     let is_known = |word: &str| {
-        is_interpreter(base(word)) || STARTERS.iter().any(|(name, _)| *name == base(word))
+        is_interpreter(base(word)) || STARTER_PROGRAMS.iter().any(|(name, _)| *name == base(word))
     };
     for (at, word) in rest.iter().enumerate() {
         if *word == "-m" || *word == "--module" {
@@ -191,7 +193,7 @@ fn started_by(rest: &[&str]) -> Option<String> {
 fn interpreted(rest: &[&str]) -> Option<String> {
     for (at, word) in rest.iter().enumerate() {
         match *word {
-            // What follows is a text, not a file.
+            // The next word is program text, not a file.
             "-c" => return None,
             "-m" => {
                 return rest.get(at + 1).map(|module| {
@@ -227,8 +229,9 @@ fn plain(word: &str) -> bool {
 
 /// `src/train.py` gives `train`.
 fn script(word: &str) -> Option<String> {
-    let is_script =
-        !word.starts_with('-') && plain(word) && SCRIPTS.iter().any(|end| word.ends_with(end));
+    let is_script = !word.starts_with('-')
+        && plain(word)
+        && SCRIPT_ENDINGS.iter().any(|end| word.ends_with(end));
     is_script.then(|| stem(word))
 }
 
@@ -285,7 +288,7 @@ mod tests {
     fn words_stay_words_and_a_line_gets_a_shell() {
         assert_eq!(
             program(&["echo", "a  b", "$HOME"]),
-            Program::Words(vec!["echo".into(), "a  b".into(), "$HOME".into()])
+            Program::Argv(vec!["echo".into(), "a  b".into(), "$HOME".into()])
         );
         assert_eq!(
             program(&["echo a && echo b"]),
@@ -293,7 +296,7 @@ mod tests {
         );
         assert_eq!(
             program(&["nvidia-smi"]),
-            Program::Words(vec!["nvidia-smi".into()])
+            Program::Argv(vec!["nvidia-smi".into()])
         );
     }
 

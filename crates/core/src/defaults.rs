@@ -1,18 +1,18 @@
-//! A job over the defaults of its cluster: what the job says counts, the rest is the cluster's.
+//! A job over the defaults of its cluster: the job's own values count, the cluster's fill the rest.
 
-use crate::job::{Code, Environment, Job, Resources, Words};
+use crate::job::{Code, Environment, Job, OneOrMany, Resources};
 use std::collections::BTreeMap;
 
 impl Job {
-    /// This job, with the cluster's word where it has none. Variables and `io` are joined name by
-    /// name; lists are replaced whole.
+    /// This job, with the cluster's values for keys that it leaves out. Variables and `io` are
+    /// joined name by name; lists are replaced whole.
     #[must_use]
     pub fn over(self, defaults: &Self) -> Self {
         let has_program = !self.command.is_empty() || self.script.is_some();
         Self {
             name: self.name.or_else(|| defaults.name.clone()),
             experiment: self.experiment.or_else(|| defaults.experiment.clone()),
-            cluster: words(self.cluster, &defaults.cluster),
+            cluster: one_or_many(self.cluster, &defaults.cluster),
             resources: resources(self.resources, &defaults.resources),
             launch: self.launch.or(defaults.launch),
             io: joined(self.io, &defaults.io),
@@ -42,49 +42,60 @@ impl Job {
     }
 }
 
-fn words(own: Words, usual: &Words) -> Words {
-    if own.is_empty() { usual.clone() } else { own }
+fn one_or_many(own: OneOrMany, defaults: &OneOrMany) -> OneOrMany {
+    if own.is_empty() {
+        defaults.clone()
+    } else {
+        own
+    }
 }
 
-fn list(own: Vec<String>, usual: &[String]) -> Vec<String> {
-    if own.is_empty() { usual.to_vec() } else { own }
+fn list(own: Vec<String>, defaults: &[String]) -> Vec<String> {
+    if own.is_empty() {
+        defaults.to_vec()
+    } else {
+        own
+    }
 }
 
-fn joined<T: Clone>(own: BTreeMap<String, T>, usual: &BTreeMap<String, T>) -> BTreeMap<String, T> {
-    let mut all = usual.clone();
+fn joined<T: Clone>(
+    own: BTreeMap<String, T>,
+    defaults: &BTreeMap<String, T>,
+) -> BTreeMap<String, T> {
+    let mut all = defaults.clone();
     all.extend(own);
     all
 }
 
-fn resources(own: Resources, usual: &Resources) -> Resources {
+fn resources(own: Resources, defaults: &Resources) -> Resources {
     Resources {
-        nodes: own.nodes.or(usual.nodes),
-        gpus_per_node: own.gpus_per_node.or(usual.gpus_per_node),
-        cpus_per_node: own.cpus_per_node.or(usual.cpus_per_node),
-        memory: own.memory.or(usual.memory),
-        instance_type: own.instance_type.or_else(|| usual.instance_type.clone()),
-        tier: own.tier.or(usual.tier),
-        location: words(own.location, &usual.location),
-        time: own.time.or(usual.time),
-        account: own.account.or_else(|| usual.account.clone()),
-        native: list(own.native, &usual.native),
+        nodes: own.nodes.or(defaults.nodes),
+        gpus_per_node: own.gpus_per_node.or(defaults.gpus_per_node),
+        cpus_per_node: own.cpus_per_node.or(defaults.cpus_per_node),
+        memory: own.memory.or(defaults.memory),
+        instance_type: own.instance_type.or_else(|| defaults.instance_type.clone()),
+        tier: own.tier.or(defaults.tier),
+        location: one_or_many(own.location, &defaults.location),
+        time: own.time.or(defaults.time),
+        account: own.account.or_else(|| defaults.account.clone()),
+        native: list(own.native, &defaults.native),
     }
 }
 
-fn environment(own: Environment, usual: &Environment) -> Environment {
+fn environment(own: Environment, defaults: &Environment) -> Environment {
     Environment {
-        image: own.image.or_else(|| usual.image.clone()),
-        setup: list(own.setup, &usual.setup),
-        env: joined(own.env, &usual.env),
-        secrets: list(own.secrets, &usual.secrets),
+        image: own.image.or_else(|| defaults.image.clone()),
+        setup: list(own.setup, &defaults.setup),
+        env: joined(own.env, &defaults.env),
+        secrets: list(own.secrets, &defaults.secrets),
     }
 }
 
-fn code(own: Code, usual: &Code) -> Code {
+fn code(own: Code, defaults: &Code) -> Code {
     Code {
-        root: own.root.or_else(|| usual.root.clone()),
-        ignore: list(own.ignore, &usual.ignore),
-        workdir: own.workdir.or_else(|| usual.workdir.clone()),
+        root: own.root.or_else(|| defaults.root.clone()),
+        ignore: list(own.ignore, &defaults.ignore),
+        workdir: own.workdir.or_else(|| defaults.workdir.clone()),
     }
 }
 
@@ -98,12 +109,12 @@ mod tests {
         let read = |text: &str| -> Job {
             crate::yaml::decode(&crate::yaml::parse("x", text).expect("parses")).expect("a job")
         };
-        let usual = read(
+        let defaults = read(
             "launch: per_gpu\nexperiment: lab\nresources: \
                 {gpus_per_node: 4, tier: basic}\nenvironment: {image: a/b, env: {A: x, B: y}}\n",
         );
         let own = read("resources: {tier: premium}\nenvironment: {env: {B: z}}\ncommand: [echo]\n")
-            .over(&usual);
+            .over(&defaults);
         assert_eq!(
             (own.launch, own.experiment.as_deref()),
             (Some(Launch::PerGpu), Some("lab"))

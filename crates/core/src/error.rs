@@ -1,22 +1,22 @@
-//! The one error shape that crosses seams. Small enums stay inside their crates.
+//! The one error type that crosses seams. Small enums stay inside their crates.
 
 use std::error::Error as StdError;
 use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the classes a user acts on. Each has one exit code.
+/// The class of an error, by what a user can do about it. Each has one exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The command line makes no sense.
+    /// The command line is not valid.
     Usage,
     /// The configuration or the job file is wrong.
     Config,
-    /// No such thing.
+    /// The thing named does not exist.
     NotFound,
     /// Several things fit; nothing was changed.
     Ambiguous,
-    /// Unsafe, unsupported, denied, or can never fit.
+    /// Unsafe, unsupported, denied, or impossible.
     Refused,
     /// The time the user allowed has passed.
     Timeout,
@@ -24,7 +24,7 @@ pub enum ErrorKind {
     Unreachable,
     /// The run is lost.
     Lost,
-    /// A defect of ours, or a disk that failed us.
+    /// A defect of Towline, or a disk that failed.
     Bug,
 }
 
@@ -59,7 +59,7 @@ impl ErrorKind {
     }
 }
 
-/// What helps where no thread or process can be made.
+/// The hint for an error because no further thread or process can be made.
 pub const THREADS_HINT: &str = "you have as many processes and threads as you may: `ulimit -u` \
     says how many; end some, or ask for more";
 
@@ -145,31 +145,31 @@ impl Error {
         self.retry = retry;
         self
     }
-    /// Puts what was being done in front of the message: "cannot submit to `a100`: …".
+    /// Puts the operation in front of the message: "cannot submit to `a100`: …".
     #[must_use]
     pub fn while_doing(mut self, operation: impl fmt::Display) -> Self {
         self.message = format!("{operation}: {}", self.message);
         self
     }
 
-    /// The same words where nobody can say whether it was done: a no that may have come after a yes
-    /// which was not heard.
+    /// Turns a refusal into "unknown": an earlier attempt may have succeeded although its reply was
+    /// lost.
     #[must_use]
     pub fn as_unknown(&self) -> Self {
         self.hints
             .iter()
-            .fold(Self::unreachable(self.to_string()), |told, hint| {
-                told.hint(hint.clone())
+            .fold(Self::unreachable(self.to_string()), |error, hint| {
+                error.hint(hint.clone())
             })
     }
 
-    /// The same error for one more asker: kind, words and hints. The source is in the words.
+    /// A copy for another caller: kind, message and hints. The message includes the source.
     #[must_use]
     pub fn again(&self) -> Self {
         self.hints
             .iter()
-            .fold(Self::new(self.kind, self.to_string()), |told, hint| {
-                told.hint(hint.clone())
+            .fold(Self::new(self.kind, self.to_string()), |error, hint| {
+                error.hint(hint.clone())
             })
     }
 

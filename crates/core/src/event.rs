@@ -1,24 +1,24 @@
-//! What happens to a run. Every change of state is one of these, written before it shows.
+//! The events of a run. Every change of state is one of these, and is written before it shows.
 
 use crate::RunId;
 use crate::reason::Ending;
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 
-/// One step in the life of a run. `…Intent` is written before the deed, its counterpart after it.
+/// One event in the life of a run. `…Intent` is written before the act, its counterpart after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
     Drafted,
     StageIntent,
     SubmitIntent,
-    /// The cluster has it; `native` is its own word for the job.
+    /// The cluster has accepted it; `native` is its own id for the job.
     Submitted {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         native: Option<String>,
     },
-    /// About to hand attempt `attempt` to `runner`. With `durable` the intent is on disk before the
-    /// runner hears of it, and the runner's claim need not be.
+    /// Attempt `attempt` is about to be given to `runner`. With `durable` the intent is on disk
+    /// before the runner gets it, so the runner's claim need not be.
     AttemptIntent {
         attempt: u32,
         runner: String,
@@ -28,7 +28,7 @@ pub enum RunEvent {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         durable: bool,
     },
-    /// That runner is gone without having claimed the attempt, which never started.
+    /// The runner is gone and has not claimed the attempt, which therefore never started.
     AttemptUnclaimed {
         attempt: u32,
     },
@@ -47,13 +47,13 @@ pub enum RunEvent {
         ending: Ending,
         counted: bool,
     },
-    /// The user asked for the end; it is not confirmed yet.
+    /// The user asked to cancel it; the end is not confirmed yet.
     CancelIntent,
-    /// The cluster will not end it, for this reason; it goes on.
+    /// The cluster refuses to cancel it, for this reason; it goes on.
     CancelRefused {
         why: String,
     },
-    /// A higher tier needs the place; the attempt is being ended.
+    /// A higher tier needs its resources; the attempt is being ended.
     PreemptIntent {
         attempt: u32,
     },
@@ -62,9 +62,9 @@ pub enum RunEvent {
         attempt: u32,
         ending: Ending,
     },
-    /// The cluster says with authority that it never heard of it, and there is no end record.
+    /// The cluster says with authority that it has never had the job, and there is no end record.
     NeverHeard,
-    /// The cluster's own words for it have changed.
+    /// The cluster reports another state for it.
     Observed {
         native: Box<crate::state::Native>,
     },

@@ -5,13 +5,13 @@ use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-const NAME_LENGTH: usize = 30;
+const MAX_NAME_CHARACTERS: usize = 30;
 /// The longest id of a run or sweep, without a sweep's `-<number>`.
-pub const ID_LENGTH: usize = 50;
+pub const MAX_ID_CHARACTERS: usize = 50;
 /// The shortest suffix that a verb which changes something accepts.
-pub const CHANGING_SUFFIX: usize = 4;
+pub const MIN_SUFFIX_CHARACTERS_TO_CHANGE: usize = 4;
 
-/// The id of a run, for life, or of the sweep that its runs share.
+/// The permanent id of a run, or of the sweep that runs belong to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
@@ -33,10 +33,10 @@ impl RunId {
         Self(format!("{}-{number}", self.0))
     }
 
-    /// The sweep a run is of, and its number there.
+    /// The sweep that a run belongs to, and its number there.
     pub fn sweep(&self) -> Option<(Self, u32)> {
         let (sweep, number) = self.0.rsplit_once('-')?;
-        // What is left has to be an id itself.
+        // The rest has to be an id itself.
         if self.0.len() - sweep.len() == 9 {
             None
         } else {
@@ -44,7 +44,7 @@ impl RunId {
         }
     }
 
-    /// When it was made, by what it says itself.
+    /// When the id was made: its epoch part.
     pub fn made(&self) -> Option<Moment> {
         let of_run = self
             .sweep()
@@ -80,7 +80,7 @@ impl TryFrom<String> for RunId {
             .bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         let dashes = text.bytes().filter(|b| *b == b'-').count();
-        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= ID_LENGTH + 11 {
+        if plain && dashes >= 2 && !text.starts_with('-') && text.len() <= MAX_ID_CHARACTERS + 11 {
             Ok(Self(text))
         } else {
             Err(NotAnId(text))
@@ -102,7 +102,7 @@ impl fmt::Display for RunId {
 
 /// The name made safe for ids: lower case, everything else a dash, cut at 30.
 pub fn safe_name(name: &str) -> String {
-    let mut safe = String::with_capacity(NAME_LENGTH);
+    let mut safe = String::with_capacity(MAX_NAME_CHARACTERS);
     for c in name.chars() {
         let c = if c.is_ascii_alphanumeric() {
             c.to_ascii_lowercase()
@@ -112,7 +112,7 @@ pub fn safe_name(name: &str) -> String {
         if !(c == '-' && (safe.is_empty() || safe.ends_with('-'))) {
             safe.push(c);
         }
-        if safe.len() == NAME_LENGTH {
+        if safe.len() == MAX_NAME_CHARACTERS {
             break;
         }
     }
@@ -124,7 +124,7 @@ pub fn safe_name(name: &str) -> String {
     }
 }
 
-/// What the user typed to name a run.
+/// The text by which the user names a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
     /// `@`: my latest; `@-1` the one before it.
@@ -142,7 +142,7 @@ impl Reference {
         if let Some(back) = text.strip_prefix("@-").and_then(|count| count.parse().ok()) {
             return Ok(Self::Latest { back });
         }
-        // Old hands type ACT's `name_123_ab12cd34` and paths copied from `assets/`.
+        // Users of ACT type its `name_123_ab12cd34`, and paths copied from `assets/`.
         let part = text
             .trim_end_matches('/')
             .rsplit('/')
@@ -164,7 +164,7 @@ impl Reference {
     pub fn may_change(&self) -> bool {
         match self {
             Self::Latest { .. } => true,
-            Self::Part(part) => part.len() >= CHANGING_SUFFIX,
+            Self::Part(part) => part.len() >= MIN_SUFFIX_CHARACTERS_TO_CHANGE,
         }
     }
 }
@@ -247,7 +247,7 @@ mod tests {
         #[test]
         fn every_name_gives_a_legal_id(name in ".*", epoch in 0i64..100_000_000_000, random: u32) {
             let id = RunId::new(&name, epoch, random);
-            proptest::prop_assert!(id.as_str().len() <= ID_LENGTH);
+            proptest::prop_assert!(id.as_str().len() <= MAX_ID_CHARACTERS);
             proptest::prop_assert_eq!(id.made(), Some(Moment(epoch * 1000)).filter(|made| made.0 > 0));
             proptest::prop_assert_eq!(id.numbered(7).made(), id.made());
             proptest::prop_assert!(RunId::try_from(id.numbered(99_999).as_str().to_owned()).is_ok());

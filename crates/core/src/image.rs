@@ -1,10 +1,10 @@
-//! Which image a job gets.
+//! The choice of a job's image.
 
 use crate::cluster::GpuMake;
 use crate::job::{Image, Job};
 use crate::{Error, Result};
 
-/// The image that a job names, for the GPUs that its nodes have; `None` where it names none.
+/// The image that a job names for the GPUs of its nodes; `None` if it names none.
 pub fn chosen(job: &Job, make: Option<GpuMake>) -> Result<Option<&str>> {
     let Some(image) = &job.environment.image else {
         return Ok(None);
@@ -17,7 +17,7 @@ pub fn chosen(job: &Job, make: Option<GpuMake>) -> Result<Option<&str>> {
             } else {
                 "nvidia"
             };
-            // Without a GPU either image can run: the only one that is named counts.
+            // Without a GPU either image can run, so the only one that is named counts.
             let found = names
                 .get(word)
                 .or_else(|| names.values().next().filter(|_| make.is_none()));

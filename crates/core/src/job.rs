@@ -1,14 +1,19 @@
 //! The job file: what the user asks for. Decoded from YAML, stored as JSON, described by a JSON
 //! Schema.
 
+mod image;
+mod launch;
+mod one_or_many;
+
+pub use image::Image;
+pub use launch::Launch;
+pub use one_or_many::OneOrMany;
+
 use crate::quantity::{Memory, Span};
 use crate::sweep::Sweep;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use std::borrow::Cow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// A job: a command or script, with what it needs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
@@ -20,9 +25,9 @@ pub struct Job {
     /// Groups runs that belong together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experiment: Option<String>,
-    /// Where to run: one name, or several, of which the first that can start it is taken.
-    #[serde(skip_serializing_if = "Words::is_empty")]
-    pub cluster: Words,
+    /// The cluster: one name, or several, of which the first that can start it is taken.
+    #[serde(skip_serializing_if = "OneOrMany::is_empty")]
+    pub cluster: OneOrMany,
     #[serde(skip_serializing_if = "is_default")]
     pub resources: Resources,
     /// How many ranks per node: `per_node` (one), `per_gpu`, `once` (one in all) or a number.
@@ -52,8 +57,8 @@ pub struct Job {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
     /// A list of words run as they are, or one line run by `sh -c` when it needs a shell.
-    #[serde(skip_serializing_if = "Words::is_empty")]
-    pub command: Words,
+    #[serde(skip_serializing_if = "OneOrMany::is_empty")]
+    pub command: OneOrMany,
     /// Lines run by `bash -e`, or by their own `#!` line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub script: Option<String>,
@@ -61,8 +66,8 @@ pub struct Job {
 
 impl Job {
     /// The command of a job that only keeps its nodes, for `tow ssh`.
-    pub fn only_for_ssh() -> Words {
-        Words::Many(vec!["sleep".into(), "infinity".into()])
+    pub fn only_for_ssh() -> OneOrMany {
+        OneOrMany::Many(vec!["sleep".into(), "infinity".into()])
     }
 
     pub fn holds_for_ssh(&self) -> bool {
@@ -74,7 +79,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// What a run needs, per node where that makes sense.
+/// The resources of a run, mostly per node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Resources {
@@ -92,8 +97,8 @@ pub struct Resources {
     pub instance_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<Tier>,
-    #[serde(skip_serializing_if = "Words::is_empty")]
-    pub location: Words,
+    #[serde(skip_serializing_if = "OneOrMany::is_empty")]
+    pub location: OneOrMany,
     /// The longest an attempt may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
@@ -185,7 +190,7 @@ pub struct Code {
     pub root: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ignore: Vec<String>,
-    /// Where commands start, below the code root.
+    /// The folder where commands start, below the code root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
 }
@@ -205,26 +210,25 @@ pub struct Copy {
 #[serde(deny_unknown_fields, default)]
 pub struct RetryPolicy {
     pub when: Vec<crate::reason::Cause>,
-    /// Starts in all, 3 where nothing is said. A start that a time limit ended counts only where
-    /// this is said.
+    /// Starts in all, 3 by default. A start that a time limit ended counts only if this is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max: Option<u32>,
 }
 
 impl RetryPolicy {
-    /// Starts in all that count.
-    pub fn most(&self) -> u32 {
+    /// The number of starts that count, at most.
+    pub fn max_starts(&self) -> u32 {
         self.max.unwrap_or(3)
     }
 
-    /// A job that goes on after each time limit goes on for as long as it needs, unless its user
-    /// says how often.
-    pub fn goes_on_after(&self, cause: crate::reason::Cause) -> bool {
+    /// Whether the job starts again without limit after this cause. With `when: [time_limit]` and no
+    /// `max`, a job goes on until it is done.
+    pub fn is_unlimited_after(&self, cause: crate::reason::Cause) -> bool {
         cause == crate::reason::Cause::TimeLimit && self.max.is_none() && self.when.contains(&cause)
     }
 }
 
-/// For the schema: a text, or what YAML writes without quotes.
+/// For the schema: a text, or a value that YAML writes without quotes.
 #[derive(JsonSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
@@ -232,195 +236,6 @@ enum Scalar {
     Text(String),
     Number(f64),
     Switch(bool),
-}
-
-/// One word or several.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Words {
-    #[default]
-    None,
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Words {
-    pub fn is_empty(&self) -> bool {
-        match self {
-            Self::None => true,
-            Self::One(_) => false,
-            Self::Many(words) => words.is_empty(),
-        }
-    }
-    pub fn as_slice(&self) -> &[String] {
-        match self {
-            Self::None => &[],
-            Self::One(word) => std::slice::from_ref(word),
-            Self::Many(words) => words,
-        }
-    }
-}
-
-impl Serialize for Words {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::None => serializer.collect_seq(std::iter::empty::<String>()),
-            Self::One(word) => serializer.serialize_str(word),
-            Self::Many(words) => serializer.collect_seq(words),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrMany;
-        impl<'de> Visitor<'de> for OneOrMany {
-            type Value = Words;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or a list of texts")
-            }
-            fn visit_str<E: de::Error>(self, word: &str) -> Result<Words, E> {
-                Ok(Words::One(word.to_owned()))
-            }
-            fn visit_unit<E: de::Error>(self) -> Result<Words, E> {
-                Ok(Words::None)
-            }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Words, A::Error> {
-                let mut words = Vec::new();
-                while let Some(word) = items.next_element()? {
-                    words.push(word);
-                }
-                Ok(Words::Many(words))
-            }
-        }
-        deserializer.deserialize_any(OneOrMany)
-    }
-}
-
-impl JsonSchema for Words {
-    fn schema_name() -> Cow<'static, str> {
-        "Words".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": ["string", "number", "boolean"] } }] })
-    }
-}
-
-/// Ranks per node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Launch {
-    #[default]
-    PerNode,
-    PerGpu,
-    Once,
-    Ranks(u32),
-}
-
-impl fmt::Display for Launch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PerNode => f.write_str("per_node"),
-            Self::PerGpu => f.write_str("per_gpu"),
-            Self::Once => f.write_str("once"),
-            Self::Ranks(ranks) => write!(f, "{ranks}"),
-        }
-    }
-}
-
-impl std::str::FromStr for Launch {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "per_node" => Ok(Self::PerNode),
-            "per_gpu" => Ok(Self::PerGpu),
-            "once" => Ok(Self::Once),
-            _ => match text.parse() {
-                Ok(ranks @ 1..=4096) => Ok(Self::Ranks(ranks)),
-                _ => Err(format!(
-                    "`{text}` is not a launch: per_node, per_gpu, once, or ranks per node from 1 \
-                        to 4096"
-                )),
-            },
-        }
-    }
-}
-
-impl Serialize for Launch {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Launch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
-    }
-}
-
-impl JsonSchema for Launch {
-    fn schema_name() -> Cow<'static, str> {
-        "Launch".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "enum": ["per_node", "per_gpu", "once"] }, { "type": "integer", "minimum": 1, "maximum": 4096 }] })
-    }
-}
-
-/// An image for every node, or one per make of GPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Image {
-    Any(String),
-    PerMake(BTreeMap<String, String>),
-}
-
-impl Serialize for Image {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Any(name) => serializer.serialize_str(name),
-            Self::PerMake(names) => names.serialize(serializer),
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Image {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct OneOrPerMake;
-        impl<'de> Visitor<'de> for OneOrPerMake {
-            type Value = Image;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an image name or {nvidia: …, amd: …}")
-            }
-            fn visit_str<E: de::Error>(self, name: &str) -> Result<Image, E> {
-                Ok(Image::Any(name.to_owned()))
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Image, A::Error> {
-                let mut names = BTreeMap::new();
-                while let Some((make, name)) = entries.next_entry::<String, String>()? {
-                    if make != "nvidia" && make != "amd" {
-                        return Err(de::Error::custom(format!(
-                            "unknown make `{make}`: nvidia or amd"
-                        )));
-                    }
-                    names.insert(make, name);
-                }
-                Ok(Image::PerMake(names))
-            }
-        }
-        deserializer.deserialize_any(OneOrPerMake)
-    }
-}
-
-impl JsonSchema for Image {
-    fn schema_name() -> Cow<'static, str> {
-        "Image".into()
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [
-            { "type": "string" },
-            { "type": "object", "properties": { "nvidia": { "type": "string" }, "amd": { "type": "string" } }, "additionalProperties": false }
-        ]})
-    }
 }
 
 /// The JSON Schema that editors complete job files from.
@@ -441,7 +256,7 @@ mod tests {
     use super::*;
     use crate::yaml;
 
-    const FULL: &str = r#"
+    const FULL_JOB_FILE: &str = r#"
 name: vitl_contitrain
 experiment: hoi_experiment_v1
 cluster: [gpu-a, gpu-b]
@@ -468,7 +283,7 @@ script: |
     #[test]
     fn the_contracts_example_is_read_whole_and_survives_storage() {
         let job: Job =
-            yaml::decode(&yaml::parse("job.yaml", FULL).expect("YAML")).expect("decodes");
+            yaml::decode(&yaml::parse("job.yaml", FULL_JOB_FILE).expect("YAML")).expect("decodes");
         assert_eq!(job.resources.memory, Some(Memory(600 << 30)));
         assert_eq!(job.cluster.as_slice(), ["gpu-a", "gpu-b"]);
         assert_eq!(job.sweep.combinations().expect("expands").len(), 12);

@@ -1,7 +1,7 @@
 //! The nouns and rules of Towline: ids, jobs, plans, run states, seams and errors.
 //!
-//! Nothing here opens a file, a socket or a clock, or reads the environment; every function is a
-//! value in, a value out. What touches the world lives in the crates around this one.
+//! Nothing here opens a file, a socket or a clock, or reads the environment: every function maps
+//! values to values. Code that touches the world lives in the crates around this one.
 
 pub mod bastion;
 pub mod cloud;

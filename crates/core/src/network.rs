@@ -1,7 +1,7 @@
-//! The variables by which a shell says how the network is reached.
+//! The variables by which a shell sets proxies and trusted certificates.
 
-/// Proxies, and whom to trust. Programs read either case of a proxy; the last two are those of the
-/// Azure CLI and of curl.
+/// Proxies and certificates. Programs read either case of a proxy variable. The last two are those
+/// of the Azure CLI and of curl.
 pub const VARIABLES: [&str; 12] = [
     "HTTPS_PROXY",
     "https_proxy",
@@ -17,7 +17,7 @@ pub const VARIABLES: [&str; 12] = [
     "CURL_CA_BUNDLE",
 ];
 
-/// Whether a value is an address with a password in it: such a one is not kept on disk.
+/// Whether a value is an address with a password in it. Such a value is not stored on disk.
 pub fn holds_password(value: &str) -> bool {
     let rest = value.split_once("://").map_or(value, |(_, rest)| rest);
     rest.split('/').next().is_some_and(|authority| {

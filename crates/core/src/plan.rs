@@ -24,19 +24,19 @@ pub struct Plan {
     /// The job as asked for.
     pub job: Job,
     pub resolved: Resolved,
-    /// What will be sent.
+    /// The request that will be sent.
     pub request: Request,
-    /// What the user should know before it is sent.
+    /// Notes for the user before it is sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The run this one does again.
+    /// The run that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resubmits: Option<RunId>,
-    /// It was there before this machine knew of it, and is only followed: the cluster's own name
-    /// for it, or the submission's id where each run is called by its own.
+    /// Set if the run was not submitted from this machine and is only followed: the cluster's own
+    /// name for it, or the submission's id if each run has its own name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adopted: Option<String>,
-    /// When it was submitted there, as the cluster tells.
+    /// When it was submitted, as the cluster reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Moment>,
 }
@@ -47,7 +47,7 @@ impl Plan {
         config::is_this_machine(&self.kind)
     }
 
-    /// What the cluster calls a run that was there before.
+    /// The cluster's name for an adopted run.
     pub fn native_of(&self, run: &RunId) -> Option<String> {
         self.adopted.as_ref().map(|name| {
             if *name == self.id.as_str() {
@@ -65,7 +65,7 @@ impl Plan {
             .filter(|name| *name != self.id.as_str())
     }
 
-    /// What is stored once per submission: without its runs and the submitter's environment.
+    /// The part that is stored once per submission: without its runs and the submitter's environment.
     #[must_use]
     pub fn lean(&self) -> Self {
         Self {
@@ -101,23 +101,51 @@ pub struct Request {
     pub text: String,
 }
 
-/// What is started, where and with what, for people. `takes` is what the cluster counts it for.
+/// The lines of a description: a name and a value each.
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, name: &str, value: &str) {
+        let _ = writeln!(self.0, "{name:<9} {value}");
+    }
+}
+
+/// Describes a run for people: program, code, data, size and environment. `takes` is the size as
+/// the cluster counts it.
 pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "{name:<9} {value}");
-    };
+    let mut lines = Lines(String::new());
+    lines.add("starts", &resolved.program.display());
+    describe_code(resolved, is_here, &mut lines);
+    describe_data(resolved, &mut lines);
     let shape = &resolved.shape;
-    line("starts", &resolved.program.display());
+    lines.add(
+        "ranks",
+        &format!(
+            "{} on {} node{}",
+            shape.world(),
+            shape.nodes,
+            plural(shape.nodes.into())
+        ),
+    );
+    lines.add("takes", takes);
+    lines.add("tier", resolved.tier.word());
+    if let Some(time) = resolved.time {
+        lines.add("at most", &time.to_string());
+    }
+    describe_environment(resolved, is_here, &mut lines);
+    lines.0
+}
+
+fn describe_code(resolved: &Resolved, is_here: bool, lines: &mut Lines) {
     match &resolved.code {
-        None if is_here => line("in", &format!("{} itself", resolved.workdir)),
-        None => line("in", "the folder of the run, which has no code"),
+        None if is_here => lines.add("in", &format!("{} itself", resolved.workdir)),
+        None => lines.add("in", "the folder of the run, which has no code"),
         Some(code) => {
-            line(
+            lines.add(
                 "in",
                 format!("code of the run/{}", code.workdir).trim_end_matches('/'),
             );
-            line(
+            lines.add(
                 "code",
                 &format!(
                     "{} file{}, {} from {}",
@@ -134,12 +162,15 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
                 .cloned()
                 .collect();
             if is_here && !links.is_empty() {
-                line("linked", &shown_links(&links));
+                lines.add("linked", &shown_links(&links));
             }
         }
     }
+}
+
+fn describe_data(resolved: &Resolved, lines: &mut Lines) {
     if let Some(container) = &resolved.container {
-        line(
+        lines.add(
             "image",
             &format!("{} ({})", container.image, container.program),
         );
@@ -150,58 +181,39 @@ pub fn describe(resolved: &Resolved, takes: &str, is_here: bool) -> String {
             IoMode::Write => "write",
             IoMode::Mount => "mount",
         };
-        line(
+        lines.add(
             "data",
             &format!("{} = {}:{} ({mode})", io.name, io.store.name, io.path),
         );
     }
     if let Some(copy) = &resolved.copy {
-        line(
-            "copy",
-            format!(
-                "{}:{} {}",
-                copy.store.name,
-                copy.path,
-                copy.subdirs.join(", ")
-            )
-            .trim_end(),
-        );
+        let subdirs = copy.subdirs.join(", ");
+        let text = format!("{}:{} {subdirs}", copy.store.name, copy.path);
+        lines.add("copy", text.trim_end());
     }
-    line(
-        "ranks",
-        &format!(
-            "{} on {} node{}",
-            shape.world(),
-            shape.nodes,
-            plural(shape.nodes.into())
-        ),
-    );
-    line("takes", takes);
-    line("tier", resolved.tier.word());
-    if let Some(time) = resolved.time {
-        line("at most", &time.to_string());
-    }
+}
+
+fn describe_environment(resolved: &Resolved, is_here: bool, lines: &mut Lines) {
     for setup in &resolved.setup {
-        line("set-up", setup);
+        lines.add("set-up", setup);
     }
     for (name, value) in &resolved.env {
-        line("variable", &format!("{name}={value}"));
+        lines.add("variable", &format!("{name}={value}"));
     }
     if resolved.container.is_some() && is_here {
-        line(
+        lines.add(
             "inherits",
             "no variable of this shell: an image has its own",
         );
     } else if !resolved.inherited.is_empty() {
-        line(
+        lines.add(
             "inherits",
             &format!("{} variables of this shell", resolved.inherited.len()),
         );
     }
     if !resolved.secrets.is_empty() {
-        line("secrets", &resolved.secrets.join(", "));
+        lines.add("secrets", &resolved.secrets.join(", "));
     }
-    text
 }
 
 /// `2 CPUs, 1 GPU, 4G memory`

@@ -1,5 +1,5 @@
-//! What a process inherits beside its variables and its umask: its priority and its limits, as
-//! `nice` and `ulimit` set them.
+//! The settings that a process inherits besides its variables and its umask: its priority and its
+//! limits, as `nice` and `ulimit` set them.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

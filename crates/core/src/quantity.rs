@@ -261,18 +261,18 @@ mod tests {
 
     #[test]
     fn a_span_that_cannot_be_says_why() {
-        let said = |text: &str| text.parse::<Span>().expect_err(text).to_string();
-        assert_eq!(said("0s"), "`0s` is no time at all; the least is `1s`");
-        assert_eq!(said("0"), "`0` is no time at all; the least is `1s`");
+        let message = |text: &str| text.parse::<Span>().expect_err(text).to_string();
+        assert_eq!(message("0s"), "`0s` is no time at all; the least is `1s`");
+        assert_eq!(message("0"), "`0` is no time at all; the least is `1s`");
         assert_eq!(
-            said("99999d"),
+            message("99999d"),
             "`99999d` is longer than 100 years, which is the most"
         );
         assert_eq!(
-            said("99999999999999999999d"),
+            message("99999999999999999999d"),
             "`99999999999999999999d` is longer than 100 years, which is the most"
         );
-        assert!(said("5x").contains("is not a span of time"));
+        assert!(message("5x").contains("is not a span of time"));
     }
 
     proptest::proptest! {

@@ -3,7 +3,7 @@
 use crate::RunId;
 use crate::resolve::Shape;
 
-/// Where one rank stands.
+/// The place of one rank in the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     pub node: u32,
@@ -16,7 +16,7 @@ impl Place {
     }
 }
 
-/// What all ranks of an attempt share.
+/// The values that all ranks of an attempt share.
 #[derive(Debug, Clone)]
 pub struct Gang<'a> {
     pub run: &'a RunId,
@@ -28,7 +28,7 @@ pub struct Gang<'a> {
     pub hosts: &'a [String],
 }
 
-/// The variables of one node, before ranks exist: what set-up sees.
+/// The variables of one node, before ranks exist. Set-up gets these.
 pub fn node_variables(gang: &Gang<'_>, node: u32) -> Vec<(&'static str, String)> {
     vec![
         ("NODE_RANK", node.to_string()),

@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
-    /// A rank left with a code other than 0.
+    /// A rank exited with a code other than 0.
     ExitCode,
     /// A rank was ended by a signal.
     Signal,
@@ -18,7 +18,7 @@ pub enum Cause {
     NodeFailed,
     ImagePull,
     SetUp,
-    /// What it reads could not be brought, or what it wrote could not be collected.
+    /// Its input could not be downloaded, or its output could not be collected.
     Data,
     /// The program could not be started.
     NotStarted,
@@ -43,9 +43,24 @@ impl Cause {
             Self::ByUser => "by_user",
         }
     }
+
+    /// Whether the job itself failed, so that its nodes are worth keeping for inspection. The other
+    /// causes come from the cluster, the time limit or the user.
+    pub const fn is_own_failure(self) -> bool {
+        matches!(
+            self,
+            Self::ExitCode
+                | Self::Signal
+                | Self::OutOfMemory
+                | Self::SetUp
+                | Self::NotStarted
+                | Self::ImagePull
+                | Self::Data
+        )
+    }
 }
 
-/// Where it began: the first rank that failed.
+/// The first rank that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankFailure {
     pub rank: u32,
@@ -61,7 +76,7 @@ pub struct RankFailure {
 pub struct Ending {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
-    /// What `tow run` passes on: the code, or 128+n for a signal.
+    /// The exit code of `tow run`: the program's code, or 128+n for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,8 +90,8 @@ pub struct Ending {
     pub uncollected: Option<String>,
 }
 
-/// Before each hint that follows a detail.
-const HINT: &str = "\nhint: ";
+/// Stands before each hint that is stored behind a detail.
+const HINT_SEPARATOR: &str = "\nhint: ";
 
 impl Ending {
     pub fn success() -> Self {
@@ -98,10 +113,10 @@ impl Ending {
         self.detail = Some(detail.into());
         self
     }
-    /// A refusal with what to do about it, kept beside it.
+    /// A refusal, with the hints of its error stored behind the detail.
     pub fn rejected(error: &crate::Error) -> Self {
         let detail = error.hints().iter().fold(error.to_string(), |text, hint| {
-            format!("{text}{HINT}{hint}")
+            format!("{text}{HINT_SEPARATOR}{hint}")
         });
         Self {
             exit_code: Some(error.kind().exit_code().into()),
@@ -113,19 +128,19 @@ impl Ending {
         self.detail
             .as_deref()
             .unwrap_or_default()
-            .split(HINT)
+            .split(HINT_SEPARATOR)
             .next()
             .unwrap_or_default()
     }
-    /// What to do about it, where the cluster told.
+    /// The hints stored behind the detail: what the user can do about a refusal.
     pub fn hints(&self) -> impl Iterator<Item = &str> {
         self.detail
             .as_deref()
             .unwrap_or_default()
-            .split(HINT)
+            .split(HINT_SEPARATOR)
             .skip(1)
     }
-    /// Adds that something the run wrote was not collected. The first cause stays; without one,
+    /// Adds that something the run wrote was not collected. The first cause remains; without one,
     /// this is the cause.
     #[must_use]
     pub fn with_uncollected(mut self, why: Option<&str>) -> Self {
@@ -145,7 +160,7 @@ impl Ending {
             Some(_) => Outcome::Failed,
         }
     }
-    /// The code `run` and `wait` leave with.
+    /// The exit code of `run` and `wait`.
     pub fn passed_code(&self) -> i32 {
         match (self.cause, self.exit_code) {
             (None, _) => 0,

@@ -1,4 +1,4 @@
-//! The record of a run: what every list, page and report is made from.
+//! The record of a run. Every list, page and report is made from it.
 
 use crate::RunId;
 use crate::state::RunState;
@@ -20,7 +20,7 @@ pub struct RunRecord {
     /// The sweep it belongs to.
     pub sweep: Option<RunId>,
     pub parameters: Parameters,
-    /// One line: what runs.
+    /// The program, in one line.
     pub command: String,
     pub gpus: u32,
     pub nodes: u32,
@@ -34,7 +34,7 @@ pub struct RunRecord {
     pub freshness: Freshness,
 }
 
-/// Whether what is shown was asked just now.
+/// How old the shown state is.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Freshness {

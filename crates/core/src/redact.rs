@@ -62,7 +62,7 @@ impl SecretSet {
 
 /// Whether a variable of this name is held apart as a secret. Errs on the side of secrecy.
 pub fn looks_like_credential(name: &str) -> bool {
-    const PARTS: [&str; 14] = [
+    const CREDENTIAL_PARTS: [&str; 14] = [
         "TOKEN",
         "SECRET",
         "PASSWORD",
@@ -78,12 +78,12 @@ pub fn looks_like_credential(name: &str) -> bool {
         "SAS_URL",
         "AUTHORIZATION",
     ];
-    const WORDS: [&str; 5] = ["PAT", "SAS", "AUTH", "PASS", "KEY"];
-    // The standard variables of programs whose names do not say it.
-    const KNOWN: [&str; 2] = ["MYSQL_PWD", "SSHPASS"];
+    const CREDENTIAL_WORDS: [&str; 5] = ["PAT", "SAS", "AUTH", "PASS", "KEY"];
+    // Standard variables of programs whose names do not tell that they hold a credential.
+    const CREDENTIAL_NAMES: [&str; 2] = ["MYSQL_PWD", "SSHPASS"];
     // Paths and switches whose names only mention a key.
-    const HARMLESS: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS"];
-    // What says where something is, or how it is called, is not the thing itself.
+    const HARMLESS_NAMES: [&str; 4] = ["SSH_AUTH_SOCK", "XAUTHORITY", "GPG_KEY", "SSH_ASKPASS"];
+    // A path or a name of a credential is not the credential itself.
     const HARMLESS_ENDINGS: [&str; 7] = [
         "_FILE",
         "_PATH",
@@ -94,23 +94,25 @@ pub fn looks_like_credential(name: &str) -> bool {
         "_PARALLELISM",
     ];
     let upper = name.to_ascii_uppercase();
-    if KNOWN.contains(&upper.as_str()) {
+    if CREDENTIAL_NAMES.contains(&upper.as_str()) {
         return true;
     }
-    if HARMLESS.contains(&upper.as_str())
+    if HARMLESS_NAMES.contains(&upper.as_str())
         || HARMLESS_ENDINGS
             .iter()
             .any(|ending| upper.ends_with(ending))
     {
         return false;
     }
-    // Words of language models, and of offices, only sound like it.
+    // Terms of language models, and `SECRETARY`, only resemble credentials.
     let upper = upper
         .replace("TOKENIZER", "")
         .replace("TOKENS", "")
         .replace("SECRETARY", "");
-    PARTS.iter().any(|part| upper.contains(part))
-        || upper.split('_').any(|word| WORDS.contains(&word))
+    CREDENTIAL_PARTS.iter().any(|part| upper.contains(part))
+        || upper
+            .split('_')
+            .any(|word| CREDENTIAL_WORDS.contains(&word))
 }
 
 #[cfg(test)]

@@ -1,67 +1,24 @@
-//! From the job as asked to the job as it will run: sizes made definite, the environment split
-//! into what may be stored and what may not. Pure; what the machine knows is handed in.
+//! From the job as asked to the job as it will run: its sizes are fixed, and its environment is split
+//! into variables that may be stored and secrets. Pure: the facts of the machine are arguments.
+
+mod checks;
+mod shape;
+
+pub use shape::Shape;
 
 use crate::command::Program;
 use crate::config::Datastore;
-use crate::job::{IoMode, Job, Launch, RetryPolicy, Tier};
+use crate::job::{IoMode, Job, RetryPolicy, Tier};
 use crate::process_limits::ProcessLimits;
-use crate::quantity::{Memory, Span};
+use crate::quantity::Span;
 use crate::redact::{Secret, SecretSet, looks_like_credential};
-use crate::template;
 use crate::{Error, Result};
+use checks::{check_nul, check_templates, check_variable};
 use serde::{Deserialize, Serialize};
+use shape::shape;
 use std::collections::{BTreeMap, BTreeSet};
 
-const MOST_NODES: u32 = 10_000;
-
-/// Nodes, ranks and what each node needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
-    pub nodes: u32,
-    /// Ranks on each node; with `once`, one rank on node 0 and none elsewhere.
-    pub ranks_per_node: u32,
-    #[serde(default)]
-    pub once: bool,
-    pub gpus_per_node: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpus_per_node: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<Memory>,
-}
-
-impl Shape {
-    pub const fn world(&self) -> u32 {
-        if self.once {
-            1
-        } else {
-            self.nodes * self.ranks_per_node
-        }
-    }
-    /// Ranks on node `node`.
-    pub const fn ranks_on(&self, node: u32) -> u32 {
-        match (self.once, node) {
-            (true, 0) => 1,
-            (true, _) => 0,
-            (false, _) => self.ranks_per_node,
-        }
-    }
-    pub const fn total_gpus(&self) -> u32 {
-        self.nodes * self.gpus_per_node
-    }
-    /// CPUs that all nodes together count for: what was asked, else one per rank.
-    pub fn total_cpus(&self) -> u32 {
-        match self.cpus_per_node {
-            Some(cpus) => self.nodes * cpus,
-            None => self.world(),
-        }
-    }
-    pub fn total_memory(&self) -> u64 {
-        self.memory
-            .map_or(0, |memory| memory.0 * u64::from(self.nodes))
-    }
-}
-
-/// The job, definite. Holds no secret value, only names.
+/// The job as it will run. Holds no secret value, only names.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resolved {
     pub shape: Shape,
@@ -71,7 +28,7 @@ pub struct Resolved {
     pub program: Program,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<String>,
-    /// Where commands start: an absolute path on the local cluster.
+    /// The folder where commands start: an absolute path on the local cluster.
     pub workdir: String,
     pub umask: u32,
     /// The submitter's priority and limits, where the cluster is the submitter's machine.
@@ -83,7 +40,7 @@ pub struct Resolved {
     /// From the submitter's environment, where the cluster is the submitter's machine.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inherited: BTreeMap<String, String>,
-    /// Names of variables held apart.
+    /// Names of variables whose values are secret and stored apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +49,7 @@ pub struct Resolved {
     pub hold_on_failure: Option<Span>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitState>,
-    /// What travels; without it the run starts in `workdir` itself.
+    /// The code that is sent with the run. Without it the run starts in `workdir` itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<FrozenCode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -140,25 +97,25 @@ pub struct CopyPlan {
     pub subdirs: Vec<String>,
 }
 
-/// A datastore with its name. Credentials are references; what they lead to is held apart.
+/// A datastore with its name. Credentials are references; their values are stored apart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedStore {
     pub name: String,
     pub datastore: Datastore,
 }
 
-/// Before the name of an `io`, in the place of a path: where that one is on the node.
+/// Begins a mapped folder that is the place of an `io` on the node; the name of the `io` follows.
 pub const MOUNTED: &str = "io:";
 
-/// The name under which a secret set holds what a credential's reference leads to. No variable is
-/// called so.
+/// Begins the name of a secret that is a datastore's credential; its reference follows. No variable
+/// can have such a name.
 pub const STORE_SECRET: &str = "datastore ";
 
-/// The image a run lives in, and what runs it.
+/// The container image of a run, and the program that runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Container {
     pub runtime: Runtime,
-    /// Where the runtime's program was found.
+    /// The path of the runtime's program.
     pub program: String,
     /// A name for the runtime, or the absolute path of a folder that is a root file system.
     pub image: String,
@@ -176,7 +133,7 @@ pub enum Runtime {
 }
 
 impl Runtime {
-    /// In the order in which they are looked for.
+    /// In the order in which they are searched for.
     pub const ALL: [Self; 3] = [Self::Podman, Self::Docker, Self::Apptainer];
 
     /// Its program.
@@ -195,17 +152,18 @@ pub struct FrozenCode {
     /// The snapshot's id; absent in a plan that was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// The folder it was taken of.
+    /// The folder that the snapshot was taken of.
     pub root: String,
-    /// Where commands start, below it; empty for the root itself.
+    /// The folder where commands start, below it; empty for the root itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub workdir: String,
     pub files: u64,
     pub bytes: u64,
-    /// What the ignore rules left out and a run on this machine gets a link to, below the root.
+    /// Paths that the ignore rules leave out and that a run on this machine gets as links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<String>,
-    /// Folders that `folders:` maps and that are not there: the path of each in a folder datastore.
+    /// Folders that `folders:` maps and the tree does not have, with their places in a folder
+    /// datastore.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub mapped: BTreeMap<String, String>,
 }
@@ -237,18 +195,18 @@ impl Resolved {
     }
 }
 
-/// Which code a run had, as git tells it.
+/// The git commit of a run's code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {
     pub commit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Whether tracked files differ from the commit; absent where git could not be asked.
+    /// Whether tracked files differ from the commit; absent if git could not be run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
 }
 
-/// What only the submitter's machine can tell.
+/// The facts that only the submitter's machine knows.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
     pub environment: Vec<(String, String)>,
@@ -283,7 +241,7 @@ const RUNTIME_VARIABLES: [&str; 10] = [
     "CONTAINER_HOST",
 ];
 
-/// Makes a job definite for a cluster whose nodes have `gpus_per_node` GPUs.
+/// Resolves a job for a cluster whose nodes have `gpus_per_node` GPUs.
 /// `total_gpus` is `-n`: nodes = n / GPUs per node, a remainder is an error.
 pub fn resolve(
     job: &Job,
@@ -329,8 +287,8 @@ pub fn resolve(
     Ok((resolved, secrets))
 }
 
-/// What is wrong with a job wherever it goes: told before a cluster is asked for anything. The size
-/// is looked at where the configuration says how many GPUs a node has.
+/// Finds mistakes that a job has on any cluster, before a cluster is contacted. The size is checked
+/// only if the configuration gives the GPUs per node.
 pub fn check(
     job: &Job,
     total_gpus: Option<u32>,
@@ -347,163 +305,6 @@ pub fn check(
     job.sweep.combinations()?;
     split_environment(job, around)?;
     gpus_per_node.map_or(Ok(()), |gpus| shape(job, total_gpus, gpus).map(drop))
-}
-
-/// No word, variable or file name of a system can hold the character NUL.
-fn check_nul(job: &Job) -> Result<()> {
-    let has_nul = |text: &String| text.contains('\0');
-    let environment = &job.environment;
-    let places = [
-        ("the command", job.command.as_slice().iter().any(has_nul)),
-        ("`script`", job.script.iter().any(has_nul)),
-        ("`environment.setup`", environment.setup.iter().any(has_nul)),
-        (
-            "a value of `sweep`",
-            job.sweep
-                .0
-                .iter()
-                .flat_map(|axis| &axis.choices)
-                .flatten()
-                .any(has_nul),
-        ),
-        (
-            "`resources.native`",
-            job.resources.native.iter().any(has_nul),
-        ),
-        ("`name`", job.name.iter().any(has_nul)),
-    ];
-    let variable = environment
-        .env
-        .iter()
-        .find(|(_, value)| has_nul(value))
-        .map(|(name, _)| format!("the variable `{name}`"));
-    let place = places
-        .into_iter()
-        .find(|(_, found)| *found)
-        .map(|(place, _)| place.to_owned());
-    match place.or(variable) {
-        Some(place) => Err(Error::config(format!(
-            "{place} holds the character NUL, which no program can be given"
-        ))
-        .hint("take the `\\0` out of it")),
-        None => Ok(()),
-    }
-}
-
-fn check_variable(name: &str) -> Result<()> {
-    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !is_name {
-        return Err(
-            Error::config(format!("`{name}` cannot be the name of a variable"))
-                .hint("letters, digits and `_`, and no digit first"),
-        );
-    }
-    if name.starts_with("TOW_") {
-        return Err(Error::config(format!(
-            "`{name}`: names that begin with TOW_ are Towline's own"
-        ))
-        .hint("choose another name"));
-    }
-    Ok(())
-}
-
-fn check_templates(job: &Job, program: &Program) -> Result<()> {
-    let known: Vec<&str> = job
-        .sweep
-        .names()
-        .chain(job.io.keys().map(String::as_str))
-        .collect();
-    let is_known = |name: &str| known.contains(&name) || name.starts_with(crate::token::TOKEN_NAME);
-    let check = |text: &str| template::fill(text, |name| is_known(name).then_some(""), &known);
-    program.try_map(check)?;
-    for text in job
-        .name
-        .iter()
-        .chain(&job.environment.setup)
-        .chain(job.environment.env.values())
-    {
-        check(text)?;
-    }
-    Ok(())
-}
-
-fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape> {
-    let resources = &job.resources;
-    if resources.nodes == Some(0) {
-        return Err(Error::config("`resources.nodes` is at least 1"));
-    }
-    if resources.cpus_per_node == Some(0) {
-        return Err(Error::config("`resources.cpus_per_node` is at least 1"));
-    }
-    let (nodes, gpus) = match total_gpus {
-        None => (
-            resources.nodes.unwrap_or(1),
-            resources.gpus_per_node.unwrap_or(0),
-        ),
-        // A job of one node may grow to what a node has; one of several keeps the size of its
-        // nodes.
-        Some(total) => match (resources.nodes, resources.gpus_per_node) {
-            (Some(2..), Some(gpus)) => spread(total, gpus, resources.nodes)?,
-            // Who says how many nodes says how many each has.
-            (Some(nodes @ 2..), None) if total > 0 && total.is_multiple_of(nodes) => {
-                (nodes, total / nodes)
-            }
-            (Some(nodes @ 2..), None) if total > 0 => {
-                return Err(Error::refused(format!(
-                    "{total} GPUs cannot be shared out among {nodes} nodes"
-                ))
-                .hint(format!(
-                    "ask for {} or {}",
-                    total / nodes * nodes,
-                    (total / nodes + 1) * nodes
-                )));
-            }
-            (_, gpus) => spread(total, gpus.unwrap_or(0).max(machine_gpus), resources.nodes)?,
-        },
-    };
-    if nodes > MOST_NODES {
-        return Err(Error::refused(format!(
-            "{nodes} nodes are more than any cluster has"
-        )));
-    }
-    let launch = job.launch.unwrap_or_default();
-    let ranks_per_node = match launch {
-        Launch::PerNode | Launch::Once => 1,
-        Launch::PerGpu if gpus == 0 => {
-            return Err(Error::config(
-                "`launch: per_gpu` starts one rank per GPU, but the job asks for none",
-            )
-            .hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
-        }
-        Launch::PerGpu => gpus,
-        Launch::Ranks(ranks) => ranks,
-    };
-    Ok(Shape {
-        nodes,
-        ranks_per_node,
-        once: launch == Launch::Once,
-        gpus_per_node: gpus,
-        cpus_per_node: resources.cpus_per_node,
-        memory: resources.memory,
-    })
-}
-
-/// ACT's arithmetic: up to one node's worth fits on one node, more must fill nodes.
-fn spread(total: u32, per_node: u32, nodes: Option<u32>) -> Result<(u32, u32)> {
-    match (total, nodes) {
-        (0, nodes) => Ok((nodes.unwrap_or(1), 0)),
-        (total, _) if per_node == 0 => Ok((1, total)),
-        (total, _) if total <= per_node => Ok((1, total)),
-        (total, _) if total.is_multiple_of(per_node) => Ok((total / per_node, per_node)),
-        (total, _) => Err(
-            Error::refused(format!("{total} GPUs do not fill nodes of {per_node}")).hint(format!(
-                "ask for {} or {}",
-                total / per_node * per_node,
-                (total / per_node + 1) * per_node
-            )),
-        ),
-    }
 }
 
 fn split_environment(
@@ -551,13 +352,13 @@ fn split_environment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Words;
+    use crate::job::OneOrMany;
 
     fn job(text: &str) -> Job {
         let mut job: Job =
             crate::yaml::decode(&crate::yaml::parse("job", text).expect("YAML")).expect("decodes");
         if job.command.is_empty() && job.script.is_none() {
-            job.command = Words::One("true".into());
+            job.command = OneOrMany::One("true".into());
         }
         job
     }

@@ -3,7 +3,7 @@
 use crate::job::RetryPolicy;
 use crate::reason::{Cause, Ending};
 
-/// What follows an attempt.
+/// The decision after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The run ends with this attempt.
@@ -12,10 +12,10 @@ pub enum Next {
     Requeue { counted: bool },
 }
 
-/// Preemption always requeues and does not count. Other reasons only when named, up to `max`
-/// starts. A time limit counts only where `max` is said: whoever chains a job over several of them
-/// without a number means until it is done. `counted_starts` are the starts so far that count, the
-/// ended one included. A run whose cancel was asked for is never started again.
+/// Preemption always requeues and does not count. Other causes requeue only if `when` names them,
+/// up to `max` starts. A time limit counts only if `max` is set: a job that is chained over several
+/// time limits without a number runs until it is done. `counted_starts` are the starts so far that
+/// count, with the ended one. A run that the user has cancelled is never started again.
 pub fn after(
     policy: Option<&RetryPolicy>,
     ending: &Ending,
@@ -27,8 +27,10 @@ pub fn after(
         None | Some(Cause::ByUser | Cause::Rejected) => Next::End,
         Some(Cause::Preempted) => Next::Requeue { counted: false },
         Some(cause) => match policy {
-            Some(policy) if policy.goes_on_after(cause) => Next::Requeue { counted: false },
-            Some(policy) if policy.when.contains(&cause) && counted_starts < policy.most() => {
+            Some(policy) if policy.is_unlimited_after(cause) => Next::Requeue { counted: false },
+            Some(policy)
+                if policy.when.contains(&cause) && counted_starts < policy.max_starts() =>
+            {
                 Next::Requeue { counted: true }
             }
             _ => Next::End,

@@ -17,7 +17,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// The word shown and stored.
+    /// The word that is shown and stored.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Drafted => "drafted",
@@ -47,19 +47,19 @@ impl Phase {
     }
 }
 
-/// What the name of a runner begins with that is a job of a scheduler; its id follows.
+/// Begins the name of a runner that is a job of a scheduler; its id follows.
 const JOB_RUNNER: &str = "job ";
 
-/// The name of the runner that a scheduler's job is.
+/// The name of the runner of a scheduler's job.
 pub fn job_runner(job: &str) -> String {
     format!("{JOB_RUNNER}{job}")
 }
 
-/// What is known of a run.
+/// The known state of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunState {
     pub phase: Phase,
-    /// The latest attempt that was begun or is about to be; 0 before the first.
+    /// The latest attempt that has begun or is about to; 0 before the first.
     pub attempt: u32,
     /// Starts that count towards `retry.max`.
     pub counted_starts: u32,
@@ -69,28 +69,28 @@ pub struct RunState {
     /// The GPUs of the current attempt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gpus: Vec<u32>,
-    /// The current attempt's intent is on disk and its claim may not be: after a power cut, an
+    /// The current attempt's intent is on disk, and its claim may not be. After a power cut, an
     /// attempt without a claim may have begun all the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claim_may_be_lost: bool,
     pub cancel_requested: bool,
-    /// Why the cluster would not end it, when it was last asked to.
+    /// Why the cluster refused to cancel it, when it was last asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_refused: Option<String>,
     #[serde(default)]
     pub preempt_requested: bool,
-    /// The nodes are kept until then because a rank failed.
+    /// The nodes are held until then because a rank failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_until: Option<Moment>,
     /// How the run ended, or its last attempt did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// What the cluster itself calls it and says of it.
+    /// The cluster's own id and state of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<Box<Native>>,
 }
 
-/// A cluster's own words for a run.
+/// A cluster's own description of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Native {
     /// Its id there: `1234`, `1234_7`.
@@ -138,11 +138,11 @@ impl Default for RunState {
     }
 }
 
-/// What an event does to a state.
+/// The effect of an event on a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Changed(RunState),
-    /// Known already, or from an attempt long past: nothing to write.
+    /// Known already, or from a past attempt: nothing to write.
     Ignored,
 }
 
@@ -154,8 +154,8 @@ pub struct Illegal {
     pub event: &'static str,
 }
 
-/// The only way a run changes state. Total, pure; an ended run stays ended, an event seen twice
-/// is ignored, and what can only come from a defect is [`Illegal`].
+/// The only way a run changes state. Total and pure. An ended run stays ended, and an event seen
+/// twice is ignored. An event that can only come from a defect is [`Illegal`].
 pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
     use Phase::{Drafted, Ended, Queued, Running, Staging, Submitting};
     let illegal = || {
@@ -318,7 +318,7 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
     }
 }
 
-/// The ending of a cancelled attempt: what the user asked for wins over how the ranks took it.
+/// The ending of a cancelled attempt. The user's request counts more than how the ranks ended.
 pub fn cancelled() -> Ending {
     Ending::cause(Cause::ByUser)
 }
@@ -395,7 +395,7 @@ mod tests {
                     prop_assert!(started.insert(next.attempt), "attempt {} started \
                         twice", next.attempt);
                 }
-                // Ended runs and runs between attempts are nobody's.
+                // Ended runs and runs between attempts have no runner.
                 prop_assert!(!(next.phase.is_ended() && next.runner.is_some()));
                 state = next;
             }

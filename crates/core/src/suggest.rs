@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest known word, if any is near.
 
-/// The candidate closest to `word`, unless none is close enough to be worth naming.
+/// The candidate closest to `word`, if one is close enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()

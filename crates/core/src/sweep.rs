@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// More runs than this in one sweep is taken for a mistake.
-pub const MOST_RUNS: usize = 100_000;
+pub const MAX_SWEEP_RUNS: usize = 100_000;
 
 /// One run's values, in the order of the sweep.
 pub type Parameters = Vec<(String, String)>;
@@ -40,11 +40,11 @@ impl Sweep {
         self.check()?;
         let mut rows: Vec<Parameters> = vec![Vec::new()];
         for axis in &self.0 {
-            if rows.len().saturating_mul(axis.choices.len()) > MOST_RUNS {
-                return Err(
-                    Error::refused(format!("the sweep has more than {MOST_RUNS} runs"))
-                        .hint("split it, or take fewer values"),
-                );
+            if rows.len().saturating_mul(axis.choices.len()) > MAX_SWEEP_RUNS {
+                return Err(Error::refused(format!(
+                    "the sweep has more than {MAX_SWEEP_RUNS} runs"
+                ))
+                .hint("split it, or take fewer values"));
             }
             rows = rows
                 .iter()
@@ -100,8 +100,8 @@ impl Sweep {
         Ok(())
     }
 
-    /// Adds or replaces axes from the command line. A name that is there twice is refused: which
-    /// values it is to have is not clear.
+    /// Adds or replaces axes from the command line. A name that is given twice is refused, because
+    /// it is not clear which values it gets.
     pub fn set_all(&mut self, texts: &[String]) -> Result<()> {
         let mut given = Self::default();
         for text in texts {
@@ -201,14 +201,14 @@ fn range(text: &str) -> Option<Result<impl Iterator<Item = String> + use<>>> {
     }
     let too_large = || {
         Error::refused(format!(
-            "the range `{text}` has more than {MOST_RUNS} values"
+            "the range `{text}` has more than {MAX_SWEEP_RUNS} values"
         ))
         .hint("quote it in a list, `[\"1-9\"]`, to mean the word")
     };
     let (Ok(first), Ok(last)) = (from.parse::<u128>(), to.parse::<u128>()) else {
         return Some(Err(too_large()));
     };
-    if last >= first && last - first >= MOST_RUNS as u128 {
+    if last >= first && last - first >= MAX_SWEEP_RUNS as u128 {
         return Some(Err(too_large()));
     }
     if first > last {
@@ -281,7 +281,8 @@ struct Choice(Vec<String>);
 
 impl<'de> Deserialize<'de> for Choice {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        crate::job::Words::deserialize(deserializer).map(|words| Self(words.as_slice().to_vec()))
+        crate::job::OneOrMany::deserialize(deserializer)
+            .map(|words| Self(words.as_slice().to_vec()))
     }
 }
 

@@ -1,18 +1,18 @@
-//! Tokens that somebody wrote into a command, a script or a variable. They are found by their shape
-//! or by the name beside them, taken out before anything is written, travel as secrets of the run,
-//! and are put back on the node.
+//! Tokens that the user wrote into a command, a script or a variable. They are found by their shape
+//! or by the name beside them and taken out before anything is stored. They travel as secrets of
+//! the run, and the runner puts them back on the node.
 
-use crate::job::{Job, Words};
+use crate::job::{Job, OneOrMany};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// What the name of a token among the secrets of a run begins with; a number follows. No variable
-/// can be called so.
+/// Begins the name of a token among the secrets of a run; a number follows. No variable can have
+/// such a name.
 pub const TOKEN_NAME: &str = "***";
 
-/// Beginnings that give a token away, and the name its variable gets when it has none.
-pub const BEGINNINGS: [(&str, &str); 12] = [
+/// Beginnings by which a token is recognised, and the name of its variable if it has none.
+pub const TOKEN_BEGINNINGS: [(&str, &str); 12] = [
     ("github_pat_", "GITHUB_PAT"),
     ("ghp_", "GITHUB_PAT"),
     ("gho_", "GITHUB_PAT"),
@@ -26,12 +26,12 @@ pub const BEGINNINGS: [(&str, &str); 12] = [
     ("AccountKey=", "ACCOUNT_KEY"),
     ("sig=", "SAS_SIGNATURE"),
 ];
-/// Beginnings that are no part of the secret itself.
-pub const LABELS: [&str; 2] = ["sig=", "AccountKey="];
-/// Characters of tokens, beside letters and digits.
+/// Beginnings that are not part of the secret itself.
+pub const TOKEN_LABELS: [&str; 2] = ["sig=", "AccountKey="];
+/// Characters of tokens, besides letters and digits.
 pub const TOKEN_CHARACTERS: &str = "_-%+/=.…";
 /// The last words of options whose value is a credential.
-const OPTIONS: [&str; 9] = [
+const CREDENTIAL_OPTIONS: [&str; 9] = [
     "token",
     "password",
     "passwd",
@@ -43,9 +43,9 @@ const OPTIONS: [&str; 9] = [
     "pat",
 ];
 
-/// The usual name of a token that `text` begins with.
+/// The common name of a token that `text` begins with.
 pub fn begins_like_secret(text: &str) -> Option<&'static str> {
-    let (beginning, name) = BEGINNINGS
+    let (beginning, name) = TOKEN_BEGINNINGS
         .iter()
         .find(|(beginning, _)| text.starts_with(beginning))?;
     let rest = &text[beginning.len()..];
@@ -58,8 +58,8 @@ pub fn begins_like_secret(text: &str) -> Option<&'static str> {
     (long || dots && beginning.len() > 3).then_some(*name)
 }
 
-/// Whether `NAME=VALUE` holds a secret: by its name or by its value. A use of another variable does
-/// not, nor does a number, a switch or the path of a file.
+/// Whether `NAME=VALUE` holds a secret, by its name or by its value. A use of another variable, a
+/// number, a switch and the path of a file are no secrets.
 pub fn is_secret(name: &str, value: &str) -> bool {
     let value = value.trim_matches(['"', '\'']);
     let is_use = value.starts_with('$') || value.starts_with('`') || value.starts_with("<(");
@@ -99,7 +99,7 @@ pub fn assignment(text: &str) -> Option<(&str, &str)> {
     Some((name, &value[..length.unwrap_or(value.len())]))
 }
 
-/// Where tokens stand in a text, from left to right.
+/// The positions of tokens in a text, from left to right.
 fn spans(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
@@ -146,13 +146,13 @@ fn assigned(text: &str) -> Option<Range<usize>> {
     };
     let bare = value.trim_matches(['"', '\'']);
     let start = name + 1 + (value.len() - value.trim_start_matches(['"', '\'']).len());
-    // What has a shape of its own inside is taken out alone: the rest of an address stays readable.
+    // In an address, only the token is taken out, so that the rest stays readable.
     let has_shape = |value: &str| value.contains("://");
     (is_secret && !has_shape(bare)).then(|| start..start + bare.len())
 }
 
 fn is_credential_option(name: &str) -> bool {
-    OPTIONS.iter().any(|option| {
+    CREDENTIAL_OPTIONS.iter().any(|option| {
         name == *option
             || name.ends_with(&format!("-{option}"))
             || name.ends_with(&format!("_{option}"))
@@ -181,7 +181,7 @@ fn by_shape(text: &str) -> Option<Range<usize>> {
         return (length >= 16).then_some(7..7 + length);
     }
     begins_like_secret(text)?;
-    let label = LABELS
+    let label = TOKEN_LABELS
         .into_iter()
         .find(|label| text.starts_with(label))
         .unwrap_or_default()
@@ -193,11 +193,11 @@ fn by_shape(text: &str) -> Option<Range<usize>> {
     Some(label..label + length)
 }
 
-/// Takes the tokens out of a job: `${{***1}}` stands in their place. A job that was stored so
-/// before has lost their values, and is refused.
+/// Takes the tokens out of a job and puts `${{***1}}` in their place. A job that already holds such
+/// a placeholder has lost its tokens, and is refused.
 pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     let mut tokens = SecretSet::default();
-    let kept = |text: &str| text.contains(&format!("${{{{{TOKEN_NAME}"));
+    let begin = placeholder_begin();
     let texts = || {
         job.script
             .iter()
@@ -205,16 +205,16 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
             .chain(&job.environment.setup)
             .chain(job.environment.env.values())
     };
-    if texts().any(|text| kept(text)) {
+    if texts().any(|text| text.contains(&begin)) {
         return Err(not_kept());
     }
-    if let Words::Many(words) = &mut job.command {
-        behind_options(words, &mut tokens);
+    if let OneOrMany::Many(words) = &mut job.command {
+        take_after_options(words, &mut tokens);
     }
     let command: &mut [String] = match &mut job.command {
-        Words::None => &mut [],
-        Words::One(line) => std::slice::from_mut(line),
-        Words::Many(words) => words,
+        OneOrMany::None => &mut [],
+        OneOrMany::One(line) => std::slice::from_mut(line),
+        OneOrMany::Many(words) => words,
     };
     for text in command
         .iter_mut()
@@ -234,7 +234,7 @@ pub fn take_out(job: &mut Job) -> Result<SecretSet> {
     Ok(tokens)
 }
 
-/// The value of a token that was taken out is gone with its run.
+/// The error for a job whose tokens are gone, because they are not kept after its run.
 pub fn not_kept() -> Error {
     Error::refused("its command held a token, which is not kept after a run").hint(
         "submit it anew, and name the token as a secret: `--secret NAME` takes it from your \
@@ -243,7 +243,7 @@ pub fn not_kept() -> Error {
 }
 
 /// `--token VALUE`, as two words.
-fn behind_options(words: &mut [String], tokens: &mut SecretSet) {
+fn take_after_options(words: &mut [String], tokens: &mut SecretSet) {
     for at in 1..words.len() {
         let option = words[at - 1].to_ascii_lowercase();
         let named = option.strip_prefix("--").is_some_and(is_credential_option);
@@ -275,20 +275,25 @@ fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
     }
 }
 
+/// The beginning of every placeholder that stands for a token: `${{***`.
+fn placeholder_begin() -> String {
+    format!("${{{{{TOKEN_NAME}")
+}
+
 /// The first variable that a token was taken out of.
 pub fn variable_with_token(variables: &std::collections::BTreeMap<String, String>) -> Option<&str> {
-    let begin = format!("${{{{{TOKEN_NAME}");
+    let begin = placeholder_begin();
     variables
         .iter()
         .find(|(_, value)| value.contains(&begin))
         .map(|(name, _)| name.as_str())
 }
 
-/// A text that tokens were taken out of, for people: `***` in their place.
+/// A text for people, with `***` in the place of its tokens.
 pub fn hidden(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
-    let begin = format!("${{{{{TOKEN_NAME}");
+    let begin = placeholder_begin();
     while let Some(at) = rest.find(&begin) {
         shown.push_str(&rest[..at]);
         shown.push_str(TOKEN_NAME);
@@ -311,7 +316,7 @@ mod tests {
         }
     }
 
-    /// Looks like a token and is none.
+    /// Has the shape of a token and is none.
     fn token() -> String {
         ["ghp", "0123456789abcdefABCD"].join("_")
     }
@@ -393,7 +398,7 @@ mod tests {
     #[test]
     fn words_and_variables_are_looked_at_too() {
         let mut job = Job {
-            command: Words::Many(
+            command: OneOrMany::Many(
                 ["python", "x.py", "--password", "hunter22"]
                     .map(str::to_owned)
                     .to_vec(),

@@ -1,8 +1,8 @@
-//! The seam to one machine: run words there, move bytes, forward ports. No runtime is named: calls
-//! block, and whoever must not wait calls from a thread of their own.
+//! The seam to one machine: run commands there, move bytes, forward ports. No runtime is named:
+//! calls block, and a caller that must not wait uses a thread of its own.
 //!
-//! Words are argument vectors, never shell strings; what a far shell would do to them is prevented
-//! by the transport. A path that does not begin with `/` is below the user's home over there.
+//! Commands are argument vectors, never shell strings; the transport quotes them for the remote
+//! shell. A path that does not begin with `/` is below the user's home on that machine.
 
 use crate::Result;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::time::Duration;
 
-/// What a command left.
+/// The exit code and the output of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {
     /// Its exit code; 128+n when a signal ended it.
@@ -26,39 +26,39 @@ impl Ran {
     }
 
     /// The last line it wrote on stderr, for messages.
-    pub fn last_words(&self) -> String {
+    pub fn last_stderr_line(&self) -> String {
         let text = String::from_utf8_lossy(&self.err);
         text.lines()
             .rev()
             .find(|line| !line.trim().is_empty())
-            .unwrap_or("it said nothing")
+            .unwrap_or("it printed nothing")
             .trim()
             .to_owned()
     }
 }
 
-/// A command that goes on, with pipes to and from it. Dropped, it is ended here; what it started
-/// over there may live on.
+/// A command that keeps running, with pipes to and from it. Dropping it ends it here; processes
+/// that it started on the machine may live on.
 pub trait Session: Send {
-    /// Its stdin; once.
+    /// Its stdin; the second call returns `None`.
     fn input(&mut self) -> Option<Box<dyn Write + Send>>;
-    /// Its stdout; once.
+    /// Its stdout; the second call returns `None`.
     fn output(&mut self) -> Option<Box<dyn Read + Send>>;
-    /// What it has written on stderr so far, the end of it if it was much.
+    /// Its stderr so far; only the end of it if it is long.
     fn said(&self) -> String;
-    /// Waits for its end and gives its code.
+    /// Waits for its end and returns its exit code.
     fn wait(&mut self) -> Result<i32>;
-    /// The end of the line to it, also while another thread waits for its output.
+    /// Ends the connection to it, also while another thread reads its output.
     fn hang_up(&mut self);
 }
 
-/// A port here that leads to one over there, while this lives.
+/// A local port that leads to one on the machine, while this value lives.
 pub trait Forward: Send {
     /// On loopback.
     fn port(&self) -> u16;
 }
 
-/// How a user is let in on a machine.
+/// The login of a user on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     pub user: String,
@@ -66,42 +66,42 @@ pub struct Login {
     pub keys: Vec<String>,
 }
 
-/// One machine. An error of kind `Unreachable` means that nothing is known of what was asked:
-/// it may have been done.
+/// One machine. An error of kind `Unreachable` means that the outcome is unknown: the command may
+/// have run.
 pub trait Transport: Send + Sync + fmt::Debug {
     /// For messages: `login`, `this machine`.
     fn place(&self) -> &str;
 
-    /// Makes sure that it can be reached, signing in where that is needed. With `may_ask` the user
-    /// may be asked on the terminal; without, what would ask is an error that says so.
+    /// Connects, and signs in if needed. With `may_ask` the user may be asked on the terminal;
+    /// without it, a question is an error.
     fn connect(&self, may_ask: bool) -> Result<()>;
 
-    /// Runs words to their end, with `input` on stdin, for at most `limit`.
+    /// Runs a command to its end, with `input` on stdin, for at most `limit`.
     fn run(&self, words: &[&str], input: &[u8], limit: Duration) -> Result<Ran>;
 
-    /// Starts words and leaves them running.
+    /// Starts a command and leaves it running.
     fn spawn(&self, words: &[&str]) -> Result<Box<dyn Session>>;
 
-    /// Makes a file, and the folders it lies in, whole or not at all.
+    /// Writes a file, and makes its folders. The file appears whole or not at all.
     fn put(&self, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()>;
 
     /// A part of a file, shorter where the file ends; `None` when there is no file.
     fn get(&self, path: &str, range: Range<u64>) -> Result<Option<Vec<u8>>>;
 
-    /// A port of loopback here that leads to `port` of `host`, as that machine sees it.
+    /// A local port that leads to `port` of `host`, as that machine resolves it.
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>>;
 
     /// A command of this machine that runs `argv` there with our own stdin and stdout; with
     /// `terminal` it has a terminal there too.
     fn interactive(&self, argv: &[&str], terminal: bool) -> Result<Vec<OsString>>;
 
-    /// A command of this machine that becomes a plain connection to a port over there, on its stdin
-    /// and stdout: what a `ProxyCommand` is.
+    /// A command of this machine that connects its stdin and stdout to a port there, for a
+    /// `ProxyCommand`.
     fn proxy(&self, host: &str, port: u16) -> Result<Vec<OsString>>;
 
-    /// How the user is let in there, for a configuration that ssh reads.
+    /// The user's login there, for an ssh configuration.
     fn login(&self) -> Result<Login>;
 
-    /// Lets the shared connection go.
+    /// Closes the shared connection.
     fn close(&self);
 }

@@ -1,5 +1,5 @@
-//! Tunnels: what a definition means, and which ones make sense. Where a port leads to and by which
-//! way is settled here, before anything is opened.
+//! Tunnels: the meaning of a definition, and the checks on it. Target and route are decided here,
+//! before anything is opened.
 
 use crate::config::Tunnel;
 use crate::suggest::did_you_mean;
@@ -7,21 +7,21 @@ use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The first port that a tunnel without one is given, if it is free.
+/// The first port to try for a tunnel that names none.
 pub const FIRST_PORT: u16 = 22222;
-/// The word in a command that stands for the port it has to listen on.
-pub const INNER_PORT: &str = "{port}";
-const LONGEST_NAME: usize = 40;
+/// The placeholder in a command for the port it has to listen on.
+pub const PORT_PLACEHOLDER: &str = "{port}";
+const MAX_NAME_CHARACTERS: usize = 40;
 
-/// How it is found out whether the far end answers.
+/// How the far end is probed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Probe {
-    /// A server of ssh speaks first.
+    /// An ssh server sends its banner first.
     Ssh,
-    /// A server of web pages answers.
+    /// A web server answers a request.
     Http,
-    /// Nobody hangs up at once.
+    /// The connection is accepted and not closed at once.
     Tcp,
 }
 
@@ -40,7 +40,7 @@ impl Probe {
         }
     }
 
-    /// What is likely behind a port.
+    /// The likely service behind a port.
     pub const fn of_port(port: u16) -> Self {
         match port {
             22 | 2222 => Self::Ssh,
@@ -107,18 +107,18 @@ impl Target {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Way {
-    /// By ssh, through the last of these, which the others lead to. One at least.
+    /// By ssh, through these hosts in order. At least one.
     Hops(Vec<String>),
     /// By a program that listens on a port here.
     Command(Vec<String>),
 }
 
-/// A tunnel with nothing left open.
+/// A tunnel with all defaults filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definition {
     pub to: Target,
-    /// Where the connection goes from the end of the way: not `to` itself where that is the last
-    /// hop.
+    /// The address that the last hop connects to. It differs from `to` if `to` is the last hop
+    /// itself.
     pub dial: Target,
     pub way: Way,
     pub port: u16,
@@ -128,7 +128,7 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Settles what the user wrote. `port` is the one to use where the definition names none.
+    /// Completes the user's definition. `port` is used if the definition names none.
     pub fn new(name: &str, tunnel: &Tunnel, port: u16) -> Result<Self> {
         check_name(name)?;
         let to = Target::parse(&tunnel.to)?;
@@ -193,12 +193,12 @@ impl Definition {
         })
     }
 
-    /// Whether `ssh` is what is behind it, so that an alias makes sense.
+    /// Whether the target is an ssh server, so that an alias makes sense.
     pub fn is_for_ssh(&self) -> bool {
         self.probe == Probe::Ssh
     }
 
-    /// The name that the target's host key is kept under. What is called `localhost` is many
+    /// The name under which the target's host key is stored. `localhost` alone would name many
     /// machines.
     pub fn key_name(&self) -> String {
         match (&self.way, self.dial.is_loopback()) {
@@ -209,7 +209,7 @@ impl Definition {
         }
     }
 
-    /// What is on the way, in a few words.
+    /// The route, in a few words.
     pub fn shown_way(&self) -> String {
         match &self.way {
             Way::Hops(hops) => hops.join(", "),
@@ -218,16 +218,16 @@ impl Definition {
     }
 }
 
-/// Names are those of files and of hosts in an ssh configuration.
+/// Checks a name. It becomes a file name and a host in an ssh configuration.
 pub fn check_name(name: &str) -> Result<()> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !name.starts_with(|first: char| first.is_ascii_alphanumeric())
         || !name.bytes().all(is_good)
-        || name.len() > LONGEST_NAME
+        || name.len() > MAX_NAME_CHARACTERS
     {
         return Err(
             Error::usage(format!("`{name}` cannot be the name of a tunnel")).hint(format!(
-                "letters, digits, `.`, `_` and `-`, a letter or digit first, at most {LONGEST_NAME}"
+                "letters, digits, `.`, `_` and `-`, a letter or digit first, at most {MAX_NAME_CHARACTERS}"
             )),
         );
     }
@@ -239,7 +239,7 @@ pub fn check_name(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The machine that a hop names.
+/// The host name of a hop.
 pub fn host_of(hop: &str) -> &str {
     hop.rsplit_once('@').map_or(hop, |(_, host)| host)
 }
@@ -288,24 +288,23 @@ fn command(words: &[String]) -> Result<Vec<String>> {
     if words.first().is_none_or(String::is_empty) {
         return Err(Error::config("the command of the tunnel has no words"));
     }
-    if !words.iter().any(|word| word.contains(INNER_PORT)) {
-        return Err(
-            Error::config(format!("the command of the tunnel has no `{INNER_PORT}`")).hint(
-                format!(
-                    "it has to listen on a port that tow chooses: write {INNER_PORT} in its \
-                place, as in `--port {INNER_PORT}`"
-                ),
-            ),
-        );
+    if !words.iter().any(|word| word.contains(PORT_PLACEHOLDER)) {
+        return Err(Error::config(format!(
+            "the command of the tunnel has no `{PORT_PLACEHOLDER}`"
+        ))
+        .hint(format!(
+            "it has to listen on a port that tow chooses: write {PORT_PLACEHOLDER} in its \
+                place, as in `--port {PORT_PLACEHOLDER}`"
+        )));
     }
     Ok(words.to_vec())
 }
 
-/// The words of a command with its port filled in.
+/// The command with its port filled in.
 pub fn filled(words: &[String], port: u16) -> Vec<String> {
     words
         .iter()
-        .map(|word| word.replace(INNER_PORT, &port.to_string()))
+        .map(|word| word.replace(PORT_PLACEHOLDER, &port.to_string()))
         .collect()
 }
 
@@ -320,7 +319,7 @@ pub struct AzureBastion {
 }
 
 impl AzureBastion {
-    /// What the Azure CLI is asked for.
+    /// The arguments for the Azure CLI.
     pub fn words(&self, port: u16) -> Vec<String> {
         let port = port.to_string();
         let fixed = [
@@ -339,7 +338,7 @@ impl AzureBastion {
             "--resource-port",
             &port,
             "--port",
-            INNER_PORT,
+            PORT_PLACEHOLDER,
         ];
         let subscription = self
             .subscription

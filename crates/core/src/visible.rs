@@ -1,10 +1,10 @@
-//! What others named is shown, never obeyed: characters that command a terminal, or turn the order
-//! of what is read, become text such as `\x1b`.
+//! Text of others is shown, never obeyed: characters that control a terminal or change the
+//! direction of text become text such as `\x1b`.
 
 use std::borrow::Cow;
 
-/// Control characters but the end of a line and the tab, and those that set the direction of
-/// writing or break lines unseen.
+/// Control characters except newline and tab, and characters that set the direction of text or
+/// break lines invisibly.
 pub const fn is_hidden(c: char) -> bool {
     matches!(c,
         '\0'..='\x08' | '\x0b'..='\x1f' | '\x7f'..='\u{9f}'
@@ -20,11 +20,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// JSON with the same characters escaped as JSON does it. In JSON they stand nowhere but in
-/// strings.
+/// JSON with the same characters escaped as JSON does it. In JSON they occur only in strings.
 pub fn visible_json(text: &str) -> Cow<'_, str> {
     written_out(text, |c, shown| {
-        *shown += &format!("\\u{:04x}", u32::from(c))
+        *shown += &format!("\\u{:04x}", u32::from(c));
     })
 }
 
@@ -35,9 +34,9 @@ fn written_out(text: &str, write: impl Fn(char, &mut String)) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         if is_hidden(c) {
-            write(c, &mut shown)
+            write(c, &mut shown);
         } else {
-            shown.push(c)
+            shown.push(c);
         }
     }
     Cow::Owned(shown)

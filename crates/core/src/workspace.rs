@@ -1,29 +1,31 @@
-//! A workspace: a folder on fast scratch, where its backups go, how often, and which of them stay.
+//! A workspace: a folder on fast scratch, the place of its backups, their interval, and which of
+//! them are kept.
 
 use crate::quantity::Span;
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// Between automatic backups, unless told otherwise.
-pub const EVERY: Span = Span(30 * 60);
-/// The shortest that may be asked for.
-pub const LEAST: Span = Span(10);
+/// The time between automatic backups, by default.
+pub const DEFAULT_BACKUP_INTERVAL: Span = Span(30 * 60);
+/// The shortest interval that is accepted.
+pub const MIN_BACKUP_INTERVAL: Span = Span(10);
 
-const HOUR: i64 = 3_600_000;
-const DAY: i64 = 24 * HOUR;
-const WEEK: i64 = 7 * DAY;
+const HOUR_MILLIS: i64 = 3_600_000;
+const DAY_MILLIS: i64 = 24 * HOUR_MILLIS;
+const WEEK_MILLIS: i64 = 7 * DAY_MILLIS;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Workspace {
-    /// The machine that has it, as ssh knows it, or an alias such as `tow-node`; else this one.
+    /// The machine that has it, as ssh knows it, or an alias such as `tow-node`; this machine if
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ssh_config: Option<String>,
-    /// The folder over there; `~` and `$USER` are that machine's.
+    /// The folder on that machine; `~` and `$USER` are that machine's.
     pub path: String,
-    /// Where backups go: a folder as that machine sees it, or `DATASTORE:PATH`.
+    /// The place of backups: a folder as that machine sees it, or `DATASTORE:PATH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,7 +40,7 @@ pub struct Workspace {
     pub setup: Vec<String>,
 }
 
-/// Which backups stay: the newest few, and the newest of each of the last hours, days and weeks
+/// The backups to keep: the newest few, and the newest of each of the last hours, days and weeks
 /// that have one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -61,26 +63,30 @@ impl Default for Keep {
 }
 
 impl Keep {
-    /// Of backups taken at these moments, which stay. The newest always does.
-    pub fn stay(&self, moments: &[Moment]) -> Vec<bool> {
+    /// Which of the backups taken at these moments are kept. The newest always is.
+    pub fn kept(&self, moments: &[Moment]) -> Vec<bool> {
         let mut order: Vec<usize> = (0..moments.len()).collect();
         order.sort_by_key(|number| std::cmp::Reverse(moments[*number]));
-        let mut stay = vec![false; moments.len()];
+        let mut kept = vec![false; moments.len()];
         for number in order.iter().take(self.last.max(1) as usize) {
-            stay[*number] = true;
+            kept[*number] = true;
         }
-        for (span, count) in [(HOUR, self.hourly), (DAY, self.daily), (WEEK, self.weekly)] {
+        for (span, count) in [
+            (HOUR_MILLIS, self.hourly),
+            (DAY_MILLIS, self.daily),
+            (WEEK_MILLIS, self.weekly),
+        ] {
             let mut seen = HashSet::new();
             for number in &order {
                 if seen.len() >= count as usize {
                     break;
                 }
                 if seen.insert(moments[*number].0.div_euclid(span)) {
-                    stay[*number] = true;
+                    kept[*number] = true;
                 }
             }
         }
-        stay
+        kept
     }
 }
 
@@ -98,7 +104,7 @@ impl std::fmt::Display for Keep {
 }
 
 /// When the next backup is due, after one that began at `last`. A clock that was set back does not
-/// put it off.
+/// delay it.
 pub fn due(now: Moment, every: Span, last: Option<Moment>) -> Moment {
     match last {
         Some(last) if last <= now => last.plus_millis(every.0 * 1000),
@@ -110,13 +116,13 @@ pub fn due(now: Moment, every: Span, last: Option<Moment>) -> Moment {
 mod tests {
     use super::*;
 
-    fn stay(keep: Keep, moments: &[i64]) -> Vec<i64> {
+    fn kept(keep: Keep, moments: &[i64]) -> Vec<i64> {
         let moments: Vec<Moment> = moments.iter().map(|moment| Moment(*moment)).collect();
-        let stay = keep.stay(&moments);
+        let kept = keep.kept(&moments);
         moments
             .iter()
-            .zip(stay)
-            .filter(|(_, stay)| *stay)
+            .zip(kept)
+            .filter(|(_, kept)| *kept)
             .map(|(moment, _)| moment.0)
             .collect()
     }
@@ -129,23 +135,25 @@ mod tests {
             daily: 0,
             weekly: 0,
         };
-        assert_eq!(stay(none, &[5, 9, 1]), [9]);
-        assert!(stay(none, &[]).is_empty());
+        assert_eq!(kept(none, &[5, 9, 1]), [9]);
+        assert!(kept(none, &[]).is_empty());
     }
 
     #[test]
     fn one_of_each_hour_day_and_week_stays() {
-        let every_half_hour: Vec<i64> = (0..40 * 48).map(|number| number * HOUR / 2).collect();
+        let every_half_hour: Vec<i64> = (0..40 * 48)
+            .map(|number| number * HOUR_MILLIS / 2)
+            .collect();
         let keep = Keep {
             last: 3,
             hourly: 4,
             daily: 3,
             weekly: 2,
         };
-        let kept = stay(keep, &every_half_hour);
+        let kept = kept(keep, &every_half_hour);
         // In half hours before midnight of day 40: the last three; the ends of the three hours
         // before; of the two days before; of the week before, which ended with day 35.
-        let before = |halves: i64| 40 * DAY - halves * HOUR / 2;
+        let before = |halves: i64| 40 * DAY_MILLIS - halves * HOUR_MILLIS / 2;
         assert_eq!(
             kept,
             [
@@ -169,7 +177,10 @@ mod tests {
             daily: 2,
             weekly: 0,
         };
-        assert_eq!(stay(keep, &[0, HOUR, 400 * DAY]), [HOUR, 400 * DAY]);
+        assert_eq!(
+            kept(keep, &[0, HOUR_MILLIS, 400 * DAY_MILLIS]),
+            [HOUR_MILLIS, 400 * DAY_MILLIS]
+        );
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The classifier against programs that really fail: what they print is what it must know.
+//! The classifier against programs that really fail.
 #![allow(clippy::unwrap_used)]
 
 mod why_real {
     use std::process::{Command, Stdio};
     use towline_core::why::{Class, Finding, Form, classify, read};
 
-    /// What the program prints, both streams in one as in a job's log. It must fail.
+    /// The output of a program, both streams in one as in a job's log. It must fail.
     fn log_of(program: &str, arguments: &[&str]) -> String {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let mut command = Command::new(program);
@@ -45,7 +45,7 @@ mod why_real {
         expect("python3", &["-c", code], class, transient)
     }
 
-    /// A folder of its own, gone at the end.
+    /// A folder that is removed at the end.
     struct Folder(std::path::PathBuf);
     impl Folder {
         fn new(name: &str) -> Self {
@@ -355,8 +355,8 @@ mod why_real {
         }
     }
 
-    /// Runs a script of that text with Python and gives what is shown of its failure: message, line
-    /// and source.
+    /// Runs a script of that text with Python and returns the shown parts of its failure: message,
+    /// line and source.
     #[track_caller]
     fn shown(name: &str, text: &str) -> (String, Option<u32>, Option<String>, String) {
         let folder = Folder::new(name);

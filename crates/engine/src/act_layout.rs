@@ -1,8 +1,9 @@
-//! ACT's own files, used where they lie: every `aux_data/aml/NAME.yaml` is a cluster `NAME`, by the
-//! same conversion as `tow import act`. They are a layer of the configuration, between the user's
-//! file and `towline.yaml`; nothing of them is copied, and credentials stay in their account files.
+//! ACT's own files, used in place: every `aux_data/aml/NAME.yaml` is a cluster `NAME`, by the same
+//! conversion as `tow import act`. They are a layer of the configuration, between the user's file
+//! and `towline.yaml`. Nothing of them is copied, and credentials stay in their account files.
 
-use crate::import::act::{Accounts, in_place, keep_folders_apart, lift_folders};
+use crate::import::act::{Accounts, read_in_place};
+use crate::import::act_folders::{exclude_missing_folders, share_folders};
 use crate::import::{Reader, read_plain};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,35 +12,35 @@ use std::path::{Path, PathBuf};
 use towline_core::Error;
 use towline_core::yaml::{Node, Position, Warning};
 
-/// Where ACT keeps its clusters, below the folder it is started in.
-pub const CLUSTERS: &str = "aux_data/aml";
-/// The cluster file that is used when none is named.
-const CHOSEN: &str = "AML_CONFIG_PATH";
-const USUAL: &str = "aml";
+/// The folder of ACT's cluster files, below the folder that ACT is started in.
+pub const ACT_CLUSTERS_FOLDER: &str = "aux_data/aml";
+/// The variable that names the default cluster's file, and the default without it.
+const ACT_CLUSTER_FILE_VARIABLE: &str = "AML_CONFIG_PATH";
+const ACT_DEFAULT_CLUSTER: &str = "aml";
 
 /// The files of ACT around a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActLayout {
-    /// What relative paths in the files begin at: the folder that holds `aux_data`.
+    /// The folder that holds `aux_data`. Relative paths in the files begin there.
     root: PathBuf,
     /// `AML_CONFIG_PATH`.
     chosen: Option<PathBuf>,
 }
 
-/// What they give.
+/// The configuration that the files give.
 #[derive(Debug)]
 pub(crate) struct ActLayer {
     pub(crate) tree: Node,
-    /// Clusters whose files cannot be read, with the file and what is wrong with it.
+    /// Clusters whose files cannot be read, with the file and its error.
     pub(crate) broken: BTreeMap<String, (PathBuf, Error)>,
     /// Keys that neither ACT nor Towline knows, and values without effect.
     pub(crate) warnings: Vec<Warning>,
 }
 
 impl ActLayer {
-    /// What several files build on is told once.
-    fn warn(&mut self, strangers: Vec<Warning>) {
-        for warning in strangers {
+    /// Adds warnings. A warning about a file that several clusters build on is added once.
+    fn warn(&mut self, warnings: Vec<Warning>) {
+        for warning in warnings {
             if !self.warnings.contains(&warning) {
                 self.warnings.push(warning);
             }
@@ -47,11 +48,11 @@ impl ActLayer {
     }
 }
 
-/// The nearest folder upward that ACT was used in. What lies above a `towline.yaml` is another
-/// project's.
+/// The nearest folder upward that ACT was used in. A folder above a `towline.yaml` belongs to
+/// another project.
 pub fn root(folder: &Path) -> Option<&Path> {
     for folder in folder.ancestors() {
-        if folder.join(CLUSTERS).is_dir() {
+        if folder.join(ACT_CLUSTERS_FOLDER).is_dir() {
             return Some(folder);
         }
         if folder.join(crate::layers::PROJECT_FILE).exists() {
@@ -65,7 +66,7 @@ impl ActLayout {
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Option<Self> {
         let chosen = environment
             .iter()
-            .find(|(name, value)| name == CHOSEN && !value.is_empty())
+            .find(|(name, value)| name == ACT_CLUSTER_FILE_VARIABLE && !value.is_empty())
             .map(|(_, path)| folder.join(path));
         let root = root(folder);
         (root.is_some() || chosen.is_some()).then(|| Self {
@@ -79,17 +80,17 @@ impl ActLayout {
         &self.root
     }
 
-    /// What is read: the folder of its clusters, or the one file that was chosen.
+    /// The path that is read: the folder of the cluster files, or the one file that was chosen.
     pub fn clusters(&self) -> PathBuf {
-        let folder = self.root.join(CLUSTERS);
+        let folder = self.root.join(ACT_CLUSTERS_FOLDER);
         match &self.chosen {
             Some(file) if !folder.is_dir() => file.clone(),
             _ => folder,
         }
     }
 
-    /// What the files say, and the digest of all that was read for it: account files and what they
-    /// build on too.
+    /// The configuration of the files, and the digest of all files that were read for it, with
+    /// account files and base files.
     pub(crate) fn layer(&self) -> (ActLayer, String) {
         let seen = RefCell::new(BTreeMap::new());
         let read = |file: &Path| {
@@ -119,23 +120,23 @@ impl ActLayout {
             files.insert(name.clone(), file.clone());
         }
         let mut layer = ActLayer {
-            tree: Node::empty_mapping(CLUSTERS),
+            tree: Node::empty_mapping(ACT_CLUSTERS_FOLDER),
             broken: BTreeMap::new(),
             warnings: Vec::new(),
         };
         let mut accounts = Accounts::in_place();
         for (name, file) in files {
-            match in_place(&name, &file, &self.root, read, &mut accounts) {
-                Ok((cluster, strangers)) => {
+            match read_in_place(&name, &file, &self.root, read, &mut accounts) {
+                Ok((cluster, warnings)) => {
                     layer.tree.overlay(cluster);
-                    layer.warn(strangers);
+                    layer.warn(warnings);
                 }
                 Err(error) => drop(layer.broken.insert(name, (file, error))),
             }
         }
         if let Some((name, _, origin)) = default {
-            lift_folders(&mut layer.tree, &name);
-            keep_folders_apart(&mut layer.tree);
+            share_folders(&mut layer.tree, &name);
+            exclude_missing_folders(&mut layer.tree);
             layer.tree.put(
                 &["default_cluster"],
                 Node::scalar(
@@ -152,7 +153,7 @@ impl ActLayout {
     }
 
     fn files(&self) -> BTreeMap<String, PathBuf> {
-        let entries = fs::read_dir(self.root.join(CLUSTERS))
+        let entries = fs::read_dir(self.root.join(ACT_CLUSTERS_FOLDER))
             .into_iter()
             .flatten()
             .flatten();
@@ -165,13 +166,13 @@ impl ActLayout {
             .collect()
     }
 
-    /// Name and file of the default cluster, and what made it so. Behind a link its name is that of
-    /// the file it leads to, as ACT shows it.
+    /// Name and file of the default cluster, and the setting that chose it. Behind a link the name
+    /// is that of the target file, as ACT shows it.
     fn default_file(&self, files: &BTreeMap<String, PathBuf>) -> Option<(String, PathBuf, String)> {
         let (file, origin) = match &self.chosen {
-            Some(file) => (file.clone(), CHOSEN.to_owned()),
+            Some(file) => (file.clone(), ACT_CLUSTER_FILE_VARIABLE.to_owned()),
             None => files
-                .get(USUAL)
+                .get(ACT_DEFAULT_CLUSTER)
                 .map(|file| (file.clone(), file.display().to_string()))?,
         };
         let real = file.canonicalize().unwrap_or_else(|_| file.clone());

@@ -1,5 +1,5 @@
-//! What verbs add to the configuration: each thing in a small YAML file of its own, in a folder
-//! beside the user's file. That file itself is the user's, and never written.
+//! Entries that verbs add to the configuration, each in a small YAML file of its own, in a folder
+//! beside the user's file. Towline never writes the user's file itself.
 
 use crate::layers::{read_yaml, user_folder};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use towline_core::yaml;
 use towline_core::{Error, Result};
 
-/// One thing, and the file it stands in.
+/// One entry, and its file.
 #[derive(Debug, Clone)]
 pub struct Added<T> {
     pub name: String,
@@ -19,7 +19,7 @@ pub struct Added<T> {
     pub file: PathBuf,
 }
 
-/// The files of one kind of thing: `tunnels`, `workspaces`.
+/// The files of one kind of entry: `tunnels`, `workspaces`.
 #[derive(Debug, Clone)]
 pub struct AddedFiles(PathBuf);
 
@@ -30,13 +30,12 @@ impl AddedFiles {
         Ok(Self(folder.join(kind)))
     }
 
-    /// Where the one of that name stands, or would. The name is checked by whoever knows what names
-    /// are.
+    /// The file of that name, whether it exists or not. The caller has checked the name.
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(format!("{name}.yaml"))
     }
 
-    /// All that can be read, by name, and what is wrong with the others.
+    /// All entries that can be read, by name, and the errors of the others.
     pub fn load<T: DeserializeOwned>(&self) -> (Vec<Added<T>>, Vec<Error>) {
         let entries = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let mut names: Vec<String> = entries
@@ -68,13 +67,13 @@ impl AddedFiles {
         Ok(yaml::decode(&read_yaml(&self.file(name))?)?)
     }
 
-    /// Writes one under a name that nobody has; `None` where somebody does.
+    /// Writes an entry under a new name; `None` if the name is in use.
     pub fn create(&self, name: &str, value: &impl Serialize) -> Result<Option<PathBuf>> {
         let made = self.written(name, value, towline_host::once::create)?;
         Ok(made.then(|| self.file(name)))
     }
 
-    /// Writes one, whole or not at all, over what was there.
+    /// Writes an entry in place of the present one, whole or not at all.
     pub fn replace(&self, name: &str, value: &impl Serialize) -> Result<PathBuf> {
         self.written(name, value, towline_host::once::replace)?;
         Ok(self.file(name))

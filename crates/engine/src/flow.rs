@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 use towline_core::cluster::{Asked, Cluster, Draft, Facts};
-use towline_core::job::{Job, Words};
+use towline_core::job::{Job, OneOrMany};
 use towline_core::plan::{PLAN_VERSION, Plan, plan_runs};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{Surroundings, resolve};
+use towline_core::resolve::{Shape, Surroundings, resolve};
 use towline_core::{Error, Result, RunId, yaml};
 
 /// Reads a job file; `-` is standard input.
@@ -27,20 +27,20 @@ pub fn read_job(file: &Path) -> Result<Job> {
     })
 }
 
-/// What the plan is made from, beside the job.
+/// The facts that the plan is made from, besides the job.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub job: Job,
     /// `-n`: GPUs in all.
     pub total_gpus: Option<u32>,
-    /// GPUs of one node as the configuration has it, over what the cluster tells.
+    /// GPUs of one node as configured. They count more than what the cluster reports.
     pub gpus_per_node: Option<u32>,
     pub around: Surroundings,
     /// Now, in seconds since 1970, and randomness for the id.
     pub epoch_seconds: i64,
     pub random: u32,
     pub resubmits: Option<RunId>,
-    /// Of whoever submits.
+    /// The submitter's home.
     pub home: Option<PathBuf>,
 }
 
@@ -79,13 +79,14 @@ pub fn make_plan(
     resolved.secrets.extend(tokens.names());
     let has_tokens = !tokens.is_empty();
     secrets.0.extend(tokens.0);
-    // What the command line said is part of the job: the same again is the same size and place.
+    // Options of the command line become part of the job, so that a resubmission has the same size
+    // and place.
     if total_gpus.is_some() {
         job.resources.gpus_per_node = Some(resolved.shape.gpus_per_node);
         job.resources.nodes = (resolved.shape.nodes > 1).then_some(resolved.shape.nodes);
     }
     if job.cluster.is_empty() {
-        job.cluster = Words::One(cluster.name().to_owned());
+        job.cluster = OneOrMany::One(cluster.name().to_owned());
     }
     let name = job
         .name
@@ -101,23 +102,11 @@ pub fn make_plan(
     };
     let request = cluster.render(&asked, &facts)?;
     if has_tokens {
-        notes.push(
-            "what looks like a token in its command or variables travels as a secret, and \
-            is shown as `***`"
-                .to_owned(),
-        );
+        notes.push(TOKENS_NOTE.to_owned());
     }
-    if resolved.shape.gpus_per_node == 0
-        && gpus_per_node > 0
-        && total_gpus.is_none()
-        && !cluster.caps().whole_nodes
-    {
-        notes.push(format!(
-            "no GPU was asked for; this cluster has {gpus_per_node} per node: `-n \
-            1` asks for one, `-n 0` says that none is wanted"
-        ));
-    }
-    notes.extend(unused_words(&job, cluster));
+    let unused = unused_gpus(&resolved.shape, gpus_per_node, cluster);
+    notes.extend(unused.filter(|_| total_gpus.is_none()));
+    notes.extend(unused_options(&job, cluster));
     let mut plan = Plan {
         version: PLAN_VERSION,
         id,
@@ -136,8 +125,23 @@ pub fn make_plan(
     Ok((plan, secrets))
 }
 
-/// What was asked for and has no meaning there is said, not dropped in silence.
-fn unused_words(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
+/// The note for a plan whose tokens were taken out.
+const TOKENS_NOTE: &str = "what looks like a token in its command or variables travels as a \
+    secret, and is shown as `***`";
+
+/// The note for a job without GPUs on a cluster that has some.
+fn unused_gpus(shape: &Shape, gpus_per_node: u32, cluster: &dyn Cluster) -> Option<String> {
+    let has_none = shape.gpus_per_node == 0 && gpus_per_node > 0;
+    (has_none && !cluster.caps().whole_nodes).then(|| {
+        format!(
+            "no GPU was asked for; this cluster has {gpus_per_node} per node: `-n 1` asks for one, \
+            `-n 0` says that none is wanted"
+        )
+    })
+}
+
+/// Notes about keys of the job that have no meaning on this cluster.
+fn unused_options(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
     let resources = &job.resources;
     let caps = cluster.caps();
     let given = [
@@ -148,7 +152,7 @@ fn unused_words(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
         ),
         ("location", !resources.location.is_empty(), caps.locations),
         ("account", resources.account.is_some(), caps.native_options),
-        // With an image they are the container runtime's.
+        // With an image they are for the container runtime.
         (
             "native",
             !resources.native.is_empty() && job.environment.image.is_none(),
@@ -202,7 +206,7 @@ fn name_without_values(name: &str) -> String {
     plain + rest
 }
 
-/// What the cluster cannot do is refused here, with the reason, before anything is made.
+/// Refuses, with the reason, what the cluster cannot do, before anything is made.
 fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
     let caps = cluster.caps();
     let refuse = |what: &str| {
@@ -231,7 +235,7 @@ fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Where the code of a job lies and where its commands start.
+/// The root of a job's code, and the folder where its commands start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CodePlace {
     pub root: PathBuf,
@@ -280,7 +284,7 @@ fn real_folder(folder: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Why no code travels from here: it is everything the user has, or everything there is.
+/// Why this folder is not sent as code: it is the home, or the root of the file system.
 pub fn too_wide(root: &Path, home: Option<&Path>) -> Option<&'static str> {
     let home = home.and_then(|home| home.canonicalize().ok());
     match home {

@@ -1,4 +1,4 @@
-//! Keys of a cluster that its kind has no use for: they are said, with their place.
+//! Warnings about keys of a cluster that its kind does not use.
 
 use towline_core::config::{ClusterKind, Config, keys_of};
 use towline_core::yaml::{Content, Node, Warning};
@@ -7,7 +7,7 @@ fn has(kind: ClusterKind, key: &str) -> bool {
     keys_of(kind).is_some_and(|keys| keys.contains(&key))
 }
 
-/// A key that another kind has is no slip of the keyboard, and still does nothing.
+/// A key that only another kind has is no typing mistake, and still has no effect.
 pub(crate) fn useless(tree: &Node, config: &Config) -> Vec<Warning> {
     let Some(clusters) = tree.get("clusters") else {
         return Vec::new();
@@ -22,7 +22,7 @@ pub(crate) fn useless(tree: &Node, config: &Config) -> Vec<Warning> {
             continue;
         };
         for (key, _) in entries {
-            // What no kind has is told by the decoder.
+            // The decoder warns of keys that no kind has.
             let text = key.text().unwrap_or_default();
             if ClusterKind::ALL.iter().any(|kind| has(*kind, text)) && !known.contains(&text) {
                 warnings.push(Warning {

@@ -1,20 +1,24 @@
 //! Configuration layers: defaults < user file < ACT's files < `towline.yaml` < `TOW_*` < flags.
-//! They are laid over each other as trees, so that every value still knows where it was written.
+//! They are merged as trees, so that every value still knows where it was written.
+
+mod sources;
+mod yaml_file;
+
+pub(crate) use sources::GIT_ENTRY;
+pub use sources::{PROJECT_FILE, Sources, user_folder};
+pub use yaml_file::{read_yaml, read_yaml_from};
 
 use crate::act_layout::{ActLayer, ActLayout};
 use crate::privilege::{self, Privilege};
 use crate::trust::{self, Holding, Trusted};
 use crate::variables;
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::config::{Cluster, Config, Credential, MAX_LOCAL_GPUS};
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
-
-/// The name of the project file, at the code root.
-pub const PROJECT_FILE: &str = "towline.yaml";
+use yaml_file::{open, parse_yaml, read_text};
 
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]
@@ -24,108 +28,24 @@ pub struct Layers {
     pub warnings: Vec<Warning>,
     /// Clusters of ACT's files that cannot be read, and why.
     broken: BTreeMap<String, String>,
-    /// What does not count because the user has not agreed to it.
+    /// Configuration that is not used, because the user has not trusted it.
     pub untrusted: Vec<Untrusted>,
-    /// Folders that a project names and that are no code, whether or not what they lead to counts.
+    /// Folders that a project names and that are not code, whether or not their mapping is used.
     pub described_folders: Vec<String>,
 }
 
-/// Configuration of a project that does more than describe jobs, and whose content the user has not
-/// agreed to.
+/// Configuration of a project that does more than describe jobs, and that the user has not trusted.
 #[derive(Debug, Clone)]
 pub struct Untrusted {
     pub folder: PathBuf,
-    /// What is read: `towline.yaml`, or ACT's folder.
+    /// The path to show: `towline.yaml`, or ACT's folder.
     pub shown: String,
     pub holding: Holding,
     pub digest: String,
     pub privileges: Vec<Privilege>,
 }
 
-/// Where layers come from.
-#[derive(Debug, Clone, Default)]
-pub struct Sources {
-    pub user_file: Option<PathBuf>,
-    /// Files of ACT, used where they lie.
-    pub act: Option<ActLayout>,
-    pub project_file: Option<PathBuf>,
-    /// Variables that begin with `TOW_`.
-    pub variables: Vec<(String, String)>,
-    /// The user's own folder of configuration, which remembers what is trusted.
-    pub user_folder: Option<PathBuf>,
-    /// Files that a stranger could have written, and why they are passed over.
-    pub strangers: Vec<(PathBuf, String)>,
-}
-
-/// What the root of a repository has.
-pub(crate) const REPOSITORY: &str = ".git";
-
-impl Sources {
-    /// The configuration that a stranger could have written; a repository is none.
-    pub fn strange_files(&self) -> impl Iterator<Item = &(PathBuf, String)> {
-        self.strangers
-            .iter()
-            .filter(|(file, _)| !file.ends_with(REPOSITORY))
-    }
-
-    /// The files and variables of this user in this folder. A file of the project that another user
-    /// owns, or that anybody can write, is passed over; the next one upward counts.
-    pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {
-        let mut strangers = Vec::new();
-        let mut is_ours = |file: &PathBuf| match towline_host::owner::distrust(file) {
-            Ok(None) => true,
-            Ok(Some(why)) => {
-                strangers.push((file.clone(), why));
-                false
-            }
-            // Not there, or not to be read: reading it says so.
-            Err(error) => error.kind() != io::ErrorKind::NotFound,
-        };
-        let project_file = folder
-            .ancestors()
-            .map(|folder| folder.join(PROJECT_FILE))
-            .find(|file| file.symlink_metadata().is_ok() && is_ours(file));
-        let act = ActLayout::find(folder, environment).filter(|act| is_ours(&act.clusters()));
-        if project_file.is_none() && act.is_none() {
-            // The next thing that could make a folder above the code's root.
-            let _ = folder
-                .ancestors()
-                .map(|folder| folder.join(REPOSITORY))
-                .find(|git| git.symlink_metadata().is_ok() && is_ours(git));
-        }
-        Self {
-            user_file: user_folder(environment)
-                .map(|folder| folder.join("config.yaml"))
-                .filter(|file| !matches!(towline_host::filesystem::look(file), Ok(None))),
-            act,
-            project_file,
-            variables: environment
-                .iter()
-                .filter(|(name, _)| name.starts_with("TOW_"))
-                .cloned()
-                .collect(),
-            user_folder: user_folder(environment),
-            strangers,
-        }
-    }
-}
-
-/// Where this user's configuration lies.
-pub fn user_folder(environment: &[(String, String)]) -> Option<PathBuf> {
-    let value = |name: &str| {
-        environment
-            .iter()
-            .find(|(known, _)| known == name)
-            .map(|(_, value)| value.as_str())
-            .filter(|value| !value.is_empty())
-    };
-    let config_home = value("XDG_CONFIG_HOME")
-        .map(PathBuf::from)
-        .or_else(|| value("HOME").map(|home| Path::new(home).join(".config")));
-    config_home.map(|home| home.join("towline"))
-}
-
-/// Reads and merges all layers. What the user has not agreed to is left out and listed.
+/// Reads and merges all layers. Parts that the user has not trusted are left out and listed.
 pub fn load(sources: &Sources) -> Result<Layers> {
     let mut tree = Node::empty_mapping("default");
     if let Some(file) = &sources.user_file {
@@ -139,7 +59,7 @@ pub fn load(sources: &Sources) -> Result<Layers> {
         tree.overlay(read_yaml(file)?);
     }
     let trusted = Trusted::of(sources.user_folder.as_deref());
-    let (mut unreadable, mut warnings) = (BTreeMap::new(), stranger_warnings(sources));
+    let (mut unreadable, mut warnings) = (BTreeMap::new(), owner_warnings(sources));
     let mut untrusted = Vec::new();
     if let Some(act) = &sources.act {
         let (layer, asked) = act_layer(act, &trusted)?;
@@ -172,7 +92,7 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     check_gpus(&tree, &config)?;
     warnings.splice(0..0, unknown);
     warnings.extend(crate::kind_keys::useless(&tree, &config));
-    let broken = judge(unreadable, &config, &mut warnings)?;
+    let broken = report_unreadable(unreadable, &config, &mut warnings)?;
     Ok(Layers {
         config,
         tree,
@@ -183,8 +103,8 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     })
 }
 
-/// What of the project's configuration the user has not agreed to, whether or not the rest can be
-/// read without it.
+/// The parts of the project's configuration that the user has not trusted, whether or not the rest
+/// can be read without them.
 pub fn untrusted(sources: &Sources) -> Result<Vec<Untrusted>> {
     let trusted = Trusted::of(sources.user_folder.as_deref());
     let mut found = Vec::new();
@@ -197,7 +117,7 @@ pub fn untrusted(sources: &Sources) -> Result<Vec<Untrusted>> {
     Ok(found)
 }
 
-fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
+fn owner_warnings(sources: &Sources) -> Vec<Warning> {
     let warn = |(file, why): &(PathBuf, String)| {
         let at = Position {
             source: file.display().to_string().into(),
@@ -209,12 +129,12 @@ fn stranger_warnings(sources: &Sources) -> Vec<Warning> {
             message: format!("it {why}, so it is not obeyed"),
         }
     };
-    sources.strangers.iter().map(warn).collect()
+    sources.untrusted_owners.iter().map(warn).collect()
 }
 
-/// What the project's file says, and what of it is not agreed to.
+/// The project's file, and its parts that the user has not trusted.
 fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrusted>)> {
-    // A named pipe would be waited for without end; a folder says by itself that it cannot be read.
+    // Opening a named pipe would block for ever. Reading a folder fails with a good message.
     if std::fs::metadata(file).is_ok_and(|meta| !meta.is_file() && !meta.is_dir()) {
         return Err(Error::config(format!(
             "{} is not a plain file",
@@ -241,8 +161,8 @@ fn project_layer(file: &Path, trusted: &Trusted) -> Result<(Node, Option<Untrust
     ))
 }
 
-/// What ACT's files say; nothing, where they are not agreed to: all of it says where jobs, code and
-/// data go.
+/// ACT's files. Nothing of them counts until the user trusts them, because every key of them decides
+/// where jobs, code and data go.
 fn act_layer(act: &ActLayout, trusted: &Trusted) -> Result<(Option<ActLayer>, Option<Untrusted>)> {
     let (layer, digest) = act.layer();
     if trusted.is(act.root(), Holding::Act, &digest)? {
@@ -265,9 +185,9 @@ fn act_layer(act: &ActLayout, trusted: &Trusted) -> Result<(Option<ActLayer>, Op
     ))
 }
 
-/// A file of ACT that cannot be read is an error where its cluster is the default, else a warning
-/// until somebody names the cluster.
-fn judge(
+/// A file of ACT that cannot be read is an error if its cluster is the default. Else it is a warning
+/// until the user names the cluster.
+fn report_unreadable(
     unreadable: BTreeMap<String, (PathBuf, Error)>,
     config: &Config,
     warnings: &mut Vec<Warning>,
@@ -296,51 +216,7 @@ fn judge(
     Ok(broken)
 }
 
-/// No file that a person writes is larger. Without a bound `/dev/zero` would fill the memory.
-const MOST_YAML_BYTES: u64 = 16 << 20;
-
-/// Reads a YAML file; a mistake names it with line and column.
-pub fn read_yaml(file: &Path) -> Result<Node> {
-    read_yaml_from(open(file)?, &file.display().to_string())
-}
-
-fn open(file: &Path) -> Result<std::fs::File> {
-    std::fs::File::open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::config(format!("there is no file {}", file.display())),
-        _ => Error::config(format!("{} cannot be read", file.display())).source_error(error),
-    })
-}
-
-/// Reads YAML from wherever it comes; `source` is what it is called in messages.
-pub fn read_yaml_from(reader: impl io::Read, source: &str) -> Result<Node> {
-    parse_yaml(&read_text(reader, source)?, source)
-}
-
-fn read_text(reader: impl io::Read, source: &str) -> Result<String> {
-    let mut bytes = Vec::new();
-    let read = io::Read::read_to_end(&mut reader.take(MOST_YAML_BYTES + 1), &mut bytes);
-    read.map_err(|error| Error::config(format!("{source} cannot be read")).source_error(error))?;
-    if bytes.len() as u64 > MOST_YAML_BYTES {
-        return Err(Error::config(format!(
-            "{source} is larger than {} MiB, and so no file of tow's",
-            MOST_YAML_BYTES >> 20
-        )));
-    }
-    String::from_utf8(bytes).map_err(|_| Error::config(format!("{source} is not UTF-8 text")))
-}
-
-fn parse_yaml(text: &str, source: &str) -> Result<Node> {
-    let node = yaml::parse(source, text)?;
-    if !matches!(node.content, Content::Mapping(_)) {
-        return Err(Error::config(format!(
-            "{}: expected a mapping of keys to values",
-            node.at
-        )));
-    }
-    Ok(node)
-}
-
-/// `local` exists without being named, so its kind need not be either.
+/// `local` exists without being named, so its kind may be left out.
 fn complete_local(tree: &mut Node) {
     let local = tree
         .get("clusters")
@@ -360,8 +236,7 @@ fn complete_local(tree: &mut Node) {
     }
 }
 
-/// A number of GPUs that no machine has is a slip of the keyboard; every one of them would be a
-/// place in memory.
+/// Refuses a number of GPUs that no machine has, because each would take a place in memory.
 fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
     let Some((name, cluster)) = config.clusters.iter().find(|(_, cluster)| {
         cluster
@@ -383,7 +258,7 @@ fn check_gpus(tree: &Node, config: &Config) -> Result<()> {
     )))
 }
 
-/// One configured value with its place.
+/// One configured value, and where it was written.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub key: String,
@@ -444,7 +319,7 @@ impl Layers {
         ))
     }
 
-    /// Whether a cluster is called so, be its file readable or not.
+    /// Whether there is a cluster of that name, even if its file cannot be read.
     pub fn has_cluster(&self, name: &str) -> bool {
         name == "local" || self.config.clusters.contains_key(name) || self.broken.contains_key(name)
     }
@@ -461,8 +336,8 @@ impl Layers {
         self.config.default_cluster.as_deref().unwrap_or("local")
     }
 
-    /// What the configuration says about this machine: the entry called `local`, else the first of
-    /// that kind.
+    /// The cluster that describes this machine: the entry called `local`, else the first of that
+    /// kind.
     pub fn this_machine(&self) -> Cluster {
         let of_kind = || {
             self.config
@@ -575,7 +450,7 @@ mod tests {
     #[test]
     fn a_key_that_act_does_not_know_is_a_warning_with_its_place() {
         let folder = tempfile::tempdir().expect("a folder");
-        let clusters = folder.path().join(crate::act_layout::CLUSTERS);
+        let clusters = folder.path().join(crate::act_layout::ACT_CLUSTERS_FOLDER);
         std::fs::create_dir_all(&clusters).expect("a folder");
         std::fs::write(
             clusters.join("base.yaml"),
@@ -607,18 +482,18 @@ mod tests {
         sources.variables.clear();
         let layers = load(&sources).expect("loads");
         assert!(layers.untrusted.is_empty());
-        let told: Vec<String> = layers
+        let warnings: Vec<String> = layers
             .warnings
             .iter()
             .map(|warning| format!("{}: {}", warning.at, warning.message))
             .collect();
-        // Both clusters have it from the one file.
-        assert_eq!(told.len(), 1, "{told:?}");
+        // Both clusters get it from one file.
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
-            told[0].ends_with(
+            warnings[0].ends_with(
                 "base.yaml:2:1: unknown key `gpu_per_nodes`: did you mean `gpu_per_node`?"
             ),
-            "{told:?}"
+            "{warnings:?}"
         );
     }
 }

@@ -1,12 +1,12 @@
-//! What a project's configuration may say without being trusted. It describes jobs and no more:
-//! sizes, names, what is not code. Whatever else it holds is privileged: it could make `tow` run,
-//! send, read or write what its user did not ask for. The list below is of what is allowed; a key
-//! that is not on it is privileged.
+//! The keys that a project's configuration may set without being trusted. These only describe jobs:
+//! sizes, names, folders that are not code. All other keys are privileged, because they could make
+//! `tow` run, send, read or write what the user did not ask for. The list below holds the allowed
+//! keys; a key that is not on it is privileged.
 
 use towline_core::yaml::{Content, Node};
 
 /// Allowed keys, as paths; `*` stands for any name.
-const ALLOWED: [&str; 22] = [
+const ALLOWED_KEYS: [&str; 22] = [
     "default_cluster",
     "in_place",
     "clusters.*.kind",
@@ -31,8 +31,8 @@ const ALLOWED: [&str; 22] = [
     "clusters.*.job.code.workdir",
 ];
 
-/// What privileged keys could do, by how their paths begin; the first that fits.
-const MEANINGS: [(&str, &str); 18] = [
+/// The effects of privileged keys, by the beginning of their paths; the first that fits counts.
+const KEY_EFFECTS: [(&str, &str); 18] = [
     ("clusters.*.job.command", "is run as your job"),
     ("clusters.*.job.script", "is run as your job"),
     (
@@ -74,12 +74,12 @@ const MEANINGS: [(&str, &str); 18] = [
     ("workspaces", "writes backups there, or runs a program"),
 ];
 
-/// A key that counts only once its file is trusted.
+/// A key that is used only if its file is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Privilege {
     /// Its path: `clusters.lab.host`.
     pub key: String,
-    /// The value in short, with nothing in it that could act on a terminal.
+    /// The value in short, without characters that act on a terminal.
     pub value: String,
     pub meaning: &'static str,
 }
@@ -98,7 +98,7 @@ fn search(node: &Node, path: &mut Vec<String>, found: &mut Vec<Privilege>) {
             match standing(path) {
                 Standing::Allowed => {}
                 Standing::Between if matches!(value.content, Content::Mapping(_)) => {
-                    search(value, path, found)
+                    search(value, path, found);
                 }
                 Standing::Between | Standing::Privileged => {
                     found.push(Privilege {
@@ -125,7 +125,7 @@ pub fn without_privileges(tree: &Node) -> Node {
             match standing(path) {
                 Standing::Allowed => left.push((key.clone(), value.clone())),
                 Standing::Between if matches!(value.content, Content::Mapping(_)) => {
-                    left.push((key.clone(), kept(value, path)))
+                    left.push((key.clone(), kept(value, path)));
                 }
                 Standing::Between | Standing::Privileged => {}
             }
@@ -139,7 +139,7 @@ pub fn without_privileges(tree: &Node) -> Node {
     kept(tree, &mut Vec::new())
 }
 
-/// The names of its folders that lie inside the project: they are no code, wherever they lead.
+/// The names of its folders that lie inside the project. They are not code, wherever they lead.
 pub fn described_folders(tree: &Node) -> Vec<String> {
     let Some(Content::Mapping(entries)) = tree.get("folders").map(|folders| &folders.content)
     else {
@@ -160,21 +160,21 @@ pub fn described_folders(tree: &Node) -> Vec<String> {
 
 enum Standing {
     Allowed,
-    /// Only the way to keys that may be allowed.
+    /// A mapping that may contain allowed keys.
     Between,
     Privileged,
 }
 
 fn standing(path: &[String]) -> Standing {
-    // What no version up to this one knows has no effect; it is warned of elsewhere.
+    // A key that no version up to this one knows has no effect; another check warns of it.
     if path
         .first()
-        .is_some_and(|key| !crate::variables::TOP_LEVEL.contains(&key.as_str()))
+        .is_some_and(|key| !crate::variables::TOP_LEVEL_KEYS.contains(&key.as_str()))
     {
         return Standing::Allowed;
     }
     let mut between = false;
-    for allowed in ALLOWED {
+    for allowed in ALLOWED_KEYS {
         let mut parts = allowed.split('.');
         if path.iter().all(|part| {
             parts
@@ -203,14 +203,14 @@ fn meaning(path: &[String]) -> &'static str {
                 .is_some_and(|part| wanted == "*" || wanted == part)
         })
     };
-    MEANINGS
+    KEY_EFFECTS
         .iter()
         .find(|(pattern, _)| fits(pattern))
         .map_or("is not known to this version", |(_, meaning)| meaning)
 }
 
-/// At most this much of a value is shown.
-const SHOWN_CHARACTERS: usize = 60;
+/// The number of characters of a value that are shown, at most.
+const MAX_VALUE_CHARACTERS_SHOWN: usize = 60;
 
 fn in_short(value: &Node) -> String {
     let text = match &value.content {
@@ -226,14 +226,17 @@ fn in_short(value: &Node) -> String {
             format!("{{{}}}", shown.collect::<Vec<_>>().join(", "))
         }
     };
-    let mut shown: String = plain(&text).chars().take(SHOWN_CHARACTERS).collect();
-    if shown.chars().count() == SHOWN_CHARACTERS {
+    let mut shown: String = plain(&text)
+        .chars()
+        .take(MAX_VALUE_CHARACTERS_SHOWN)
+        .collect();
+    if shown.chars().count() == MAX_VALUE_CHARACTERS_SHOWN {
         shown.push('…');
     }
     shown
 }
 
-/// Text of a stranger, with control characters and such spelled out.
+/// A text from an untrusted file, with control characters made visible.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|c| {

@@ -1,4 +1,4 @@
-//! What only the submitter's machine can tell: folders, variables, git.
+//! Facts that only the submitter's machine knows: folders, variables, git.
 
 use crate::import::read_plain;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use towline_core::{Error, Result};
 /// The variables of this process.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// Those that are text.
+    /// Those that are valid UTF-8.
     pub variables: Vec<(String, String)>,
     /// The names of the others, which cannot be stored.
-    pub odd: Vec<String>,
+    pub not_utf8: Vec<String>,
 }
 
 pub fn environment() -> Environment {
@@ -27,7 +27,7 @@ pub fn environment() -> Environment {
             .zip(value.into_string().ok())
         {
             Some(pair) => found.variables.push(pair),
-            None => found.odd.push(name.to_string_lossy().into_owned()),
+            None => found.not_utf8.push(name.to_string_lossy().into_owned()),
         }
     }
     found
@@ -48,7 +48,7 @@ pub fn state_folder() -> Result<PathBuf> {
     Ok(state_home.join("towline").join(host_name()))
 }
 
-/// The home folder: `$HOME`, else what `/etc/passwd` says. The program is static and asks no NSS.
+/// The home folder: `$HOME`, else the entry in `/etc/passwd`. A static program cannot use NSS.
 pub fn home() -> Option<PathBuf> {
     if let Some(home) = std::env::var_os("HOME")
         .map(PathBuf::from)
@@ -88,7 +88,7 @@ pub fn host_name() -> String {
 }
 
 /// The nearest folder upward with `towline.yaml` or ACT's `aux_data/aml`, else the git root, else
-/// `folder` itself. One that another user owns, or that anybody can write, is no root of ours.
+/// `folder` itself. A folder that another user owns, or that anybody can write, is not taken.
 pub fn code_root(folder: &Path) -> PathBuf {
     let upward = |name: &str| {
         folder
@@ -97,32 +97,32 @@ pub fn code_root(folder: &Path) -> PathBuf {
             .map(Path::to_owned)
     };
     let act = crate::act_layout::root(folder)
-        .filter(|root| is_ours(&root.join(crate::act_layout::CLUSTERS)))
+        .filter(|root| is_ours(&root.join(crate::act_layout::ACT_CLUSTERS_FOLDER)))
         .map(Path::to_owned);
     act.or_else(|| upward(crate::layers::PROJECT_FILE))
-        .or_else(|| upward(crate::layers::REPOSITORY))
+        .or_else(|| upward(crate::layers::GIT_ENTRY))
         .unwrap_or_else(|| folder.to_owned())
 }
 
-/// Whether something is there and no stranger could have put it there.
+/// Whether the path exists and no other user could have written it.
 fn is_ours(path: &Path) -> bool {
     matches!(towline_host::owner::distrust(path), Ok(None))
 }
 
-/// The commit of the repository that a folder lies in.
+/// The commit of the repository around a folder.
 pub fn git_around(folder: &Path) -> Option<GitState> {
     git_state(repository_around(folder)?)
 }
 
-/// The nearest folder upward with a repository of ours.
+/// The nearest folder upward with a repository of this user.
 fn repository_around(folder: &Path) -> Option<&Path> {
     folder
         .ancestors()
-        .find(|folder| is_ours(&folder.join(crate::layers::REPOSITORY)))
+        .find(|folder| is_ours(&folder.join(crate::layers::GIT_ENTRY)))
 }
 
 /// The commit that is checked out, read from git's own files: no program is started. Only plain
-/// files of a sane size are read, because whoever made the repository chose what they are.
+/// files of a limited size are read, because the author of the repository chose them.
 pub fn git_state(root: &Path) -> Option<GitState> {
     let git = git_folder(root)?;
     let head = read_plain(&git.join("HEAD")).ok()?;
@@ -153,9 +153,9 @@ pub fn git_state(root: &Path) -> Option<GitState> {
     })
 }
 
-/// Whether tracked files of the repository around a folder differ from the commit, as git itself
-/// tells; `None` where it cannot. A repository's own configuration can name programs that `git
-/// status` starts: it is not asked where it names any.
+/// Whether tracked files of the repository around a folder differ from the commit, as git reports;
+/// `None` if it cannot. A repository's own configuration can name programs that `git status`
+/// starts. Then git is not run.
 pub fn is_dirty(folder: &Path) -> Option<bool> {
     let root = repository_around(folder)?;
     let git = git_folder(root).filter(|git| is_ours(git))?;
@@ -163,7 +163,7 @@ pub fn is_dirty(folder: &Path) -> Option<bool> {
         return None;
     }
     let mut command = Command::new("git");
-    // Looking must not write: other programs may hold the index.
+    // A read must not write: other programs may hold the index.
     command.env("GIT_OPTIONAL_LOCKS", "0").args([
         "-c",
         "core.fsmonitor=false",
@@ -189,12 +189,12 @@ pub fn is_dirty(folder: &Path) -> Option<bool> {
     output.status.success().then_some(!output.stdout.is_empty())
 }
 
-/// Words of git's configuration, in lower case, by which a repository may name programs for `git
-/// status`: filters, further files, and a remote that is asked for objects that are missing.
-const NAMING_PROGRAMS: [&str; 4] = ["[filter", "[include", "promisor", "partialclone"];
+/// Texts of git's configuration, in lower case, by which a repository may name programs for `git
+/// status`: filters, included files, and a remote that fetches missing objects.
+const PROGRAM_NAMING_SETTINGS: [&str; 4] = ["[filter", "[include", "promisor", "partialclone"];
 
-/// Whether the configuration inside a repository names programs. Two sections can begin in one line
-/// of it.
+/// Whether the configuration inside a repository names programs. One line of it may hold two
+/// sections.
 fn names_programs(git: &Path) -> bool {
     let common = read_plain(&git.join("commondir"))
         .ok()
@@ -210,13 +210,15 @@ fn names_programs(git: &Path) -> bool {
         .any(|file| match read_plain(&file) {
             Ok(text) => {
                 let text = text.to_lowercase();
-                NAMING_PROGRAMS.iter().any(|word| text.contains(word))
+                PROGRAM_NAMING_SETTINGS
+                    .iter()
+                    .any(|word| text.contains(word))
             }
             Err(error) => error.kind() != std::io::ErrorKind::NotFound,
         })
 }
 
-/// Where git keeps what it knows of a repository or of a worktree of it.
+/// The folder where git stores a repository or one of its worktrees.
 fn git_folder(root: &Path) -> Option<PathBuf> {
     let dot_git = root.join(".git");
     match read_plain(&dot_git) {
@@ -236,16 +238,16 @@ pub fn umask() -> u32 {
     u32::from_str_radix(text.trim(), 8).unwrap_or(0o022)
 }
 
-/// The program that asks the keyring.
+/// The program that reads the keyring.
 const KEYRING_PROGRAM: &str = "secret-tool";
 
-/// Whether this machine has a keyring that can be asked.
+/// Whether this machine has a keyring that can be read.
 pub fn has_keyring() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(KEYRING_PROGRAM).is_file())
 }
 
-/// Values the keyring has for `names`, asked through `secret-tool` where it is installed.
+/// Values of `names` in the keyring, read by `secret-tool` if it is installed.
 pub fn keyring(names: &[String], environment: &[(String, String)]) -> BTreeMap<String, Secret> {
     let missing = names
         .iter()

@@ -1,5 +1,5 @@
-//! Which contents of project configurations the user has agreed to. A folder is trusted with the
-//! content its files had when the user looked: once they change, they are asked about again.
+//! The project configurations that the user trusts. A folder is trusted with the content that its
+//! files had at that time: when they change, the user is asked again.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -7,24 +7,24 @@ use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
 
-/// The file beside the user's configuration that remembers it.
+/// The file beside the user's configuration that stores this.
 const TRUSTED_FILE: &str = "trusted.json";
-const VERSION: u32 = 1;
+const TRUSTED_FILE_VERSION: u32 = 1;
 
 #[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
 struct Record {
     version: u32,
-    /// Digests of what was agreed to, by folder and by kind of file.
+    /// Digests of the trusted content, by folder and by kind of file.
     folders: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// What was agreed to, as far as this user's file says.
+/// The trusted folders of this user.
 #[derive(Debug, Clone)]
 pub struct Trusted {
     file: Option<PathBuf>,
 }
 
-/// What a folder holds that has to be trusted.
+/// The kind of files in a folder that must be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holding {
     /// `towline.yaml`.
@@ -55,7 +55,7 @@ pub fn digest<'a>(files: impl IntoIterator<Item = (&'a Path, &'a [u8])>) -> Stri
 }
 
 impl Trusted {
-    /// That of the user with this configuration folder; without one nothing is trusted.
+    /// The record of the user with this configuration folder; without one nothing is trusted.
     pub fn of(user_folder: Option<&Path>) -> Self {
         Self {
             file: user_folder.map(|folder| folder.join(TRUSTED_FILE)),
@@ -93,7 +93,7 @@ impl Trusted {
 
     fn read(&self) -> Result<Record> {
         let none = Record {
-            version: VERSION,
+            version: TRUSTED_FILE_VERSION,
             folders: BTreeMap::new(),
         };
         let Some(file) = &self.file else {
@@ -101,7 +101,7 @@ impl Trusted {
         };
         let failed = |what: &str| {
             Error::refused(format!("{} {what}", file.display()))
-                .hint("it says which folders are trusted; remove it to begin anew")
+                .hint("it says which folders are trusted; remove it to start over")
         };
         match std::fs::read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(none),
@@ -112,7 +112,7 @@ impl Trusted {
                 }
                 let record: Record = serde_json::from_slice(&bytes)
                     .map_err(|error| failed("is damaged").source_error(error))?;
-                if record.version == VERSION {
+                if record.version == TRUSTED_FILE_VERSION {
                     Ok(record)
                 } else {
                     Err(failed("was written by another version of tow"))

@@ -1,10 +1,10 @@
 //! The variables that begin with `TOW_`: configuration, settings of the daemon and the runner, and
-//! what a run is given.
+//! the variables of a run.
 
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{Content, Node, Position, Warning};
 
-pub(crate) const TOP_LEVEL: [&str; 9] = [
+pub(crate) const TOP_LEVEL_KEYS: [&str; 9] = [
     "default_cluster",
     "in_place",
     "clusters",
@@ -16,14 +16,14 @@ pub(crate) const TOP_LEVEL: [&str; 9] = [
     "workspaces",
 ];
 /// Whole numbers, 0 or more.
-const NUMBERS: [&str; 3] = [
+const NUMBER_VARIABLES: [&str; 3] = [
     "TOW_DAEMON_IDLE_SECONDS",
     "TOW_GRACE_MILLIS",
     "TOW_COLLECT_SECONDS",
 ];
-const JOURNAL: &str = "TOW_HISTORY_JOURNAL";
-/// Others that somebody reads: this program, its tests, or a run.
-const OTHERS: [&str; 13] = [
+const HISTORY_JOURNAL_VARIABLE: &str = "TOW_HISTORY_JOURNAL";
+/// Other variables that are read by this program, its tests, or a run.
+const OTHER_VARIABLES: [&str; 13] = [
     "TOW_AZURE_BLOB_ENDPOINT",
     "TOW_AZUREML_SPEC",
     "TOW_ATTEMPT",
@@ -38,7 +38,7 @@ const OTHERS: [&str; 13] = [
     "TOW_SEED",
     "TOW_SOAK",
 ];
-const OTHER_BEGINNINGS: [&str; 4] = ["TOW_IO_", "TOW_FAR_", "TOW_TEST_", "TOW_WRITE_"];
+const OTHER_VARIABLE_PREFIXES: [&str; 4] = ["TOW_IO_", "TOW_FAR_", "TOW_TEST_", "TOW_WRITE_"];
 
 /// `TOW_DEFAULT_CLUSTER=lab`, `TOW_CLUSTERS__LOCAL__GPUS=2`: a layer of the configuration. Other
 /// variables are none.
@@ -48,7 +48,7 @@ pub(crate) fn layer(name: &str, value: &str) -> Option<Node> {
         .split("__")
         .map(str::to_ascii_lowercase)
         .collect();
-    if !TOP_LEVEL.contains(&path.first()?.as_str()) || path.iter().any(String::is_empty) {
+    if !TOP_LEVEL_KEYS.contains(&path.first()?.as_str()) || path.iter().any(String::is_empty) {
         return None;
     }
     let at = at(name);
@@ -67,26 +67,26 @@ fn at(name: &str) -> Position {
     }
 }
 
-/// What is wrong with a variable that is no part of the configuration.
+/// The warning about a variable that is not part of the configuration.
 pub(crate) fn check(name: &str, value: &str) -> Option<Warning> {
-    let message = if NUMBERS.contains(&name) {
+    let message = if NUMBER_VARIABLES.contains(&name) {
         value
             .parse::<u64>()
             .err()
             .map(|_| format!("`{value}` is not a whole number, 0 or more: the default counts"))
-    } else if name == JOURNAL {
+    } else if name == HISTORY_JOURNAL_VARIABLE {
         (value != "rollback").then(|| {
             format!("`{value}` is not `rollback`, the one word it takes: the file system decides")
         })
-    } else if OTHERS.contains(&name)
-        || OTHER_BEGINNINGS
+    } else if OTHER_VARIABLES.contains(&name)
+        || OTHER_VARIABLE_PREFIXES
             .iter()
             .any(|beginning| name.starts_with(beginning))
     {
         None
     } else {
-        let known = NUMBERS.into_iter().chain([
-            JOURNAL,
+        let known = NUMBER_VARIABLES.into_iter().chain([
+            HISTORY_JOURNAL_VARIABLE,
             "TOW_DEFAULT_CLUSTER",
             "TOW_IN_PLACE",
             "TOW_AZURE_BLOB_ENDPOINT",
@@ -108,7 +108,7 @@ pub(crate) fn check(name: &str, value: &str) -> Option<Warning> {
 mod tests {
     use super::*;
 
-    fn said(name: &str, value: &str) -> String {
+    fn message(name: &str, value: &str) -> String {
         check(name, value)
             .map(|warning| format!("{}: {}", warning.at, warning.message))
             .unwrap_or_default()
@@ -117,24 +117,24 @@ mod tests {
     #[test]
     fn a_name_or_a_value_that_means_nothing_is_told() {
         assert_eq!(
-            said("TOW_GRACE_MILLIS", "-1"),
+            message("TOW_GRACE_MILLIS", "-1"),
             "TOW_GRACE_MILLIS: `-1` is not a whole number, 0 or more: the default counts"
         );
-        assert!(said("TOW_DAEMON_IDLE_SECONDS", "abc").contains("`abc`"));
-        assert!(said("TOW_HISTORY_JOURNAL", "xyz").contains("`rollback`"));
-        assert!(said("TOW_FOO", "1").contains("not used"));
-        assert!(said("TOW_GRACE_MILIS", "1").ends_with("did you mean `TOW_GRACE_MILLIS`?"));
+        assert!(message("TOW_DAEMON_IDLE_SECONDS", "abc").contains("`abc`"));
+        assert!(message("TOW_HISTORY_JOURNAL", "xyz").contains("`rollback`"));
+        assert!(message("TOW_FOO", "1").contains("not used"));
+        assert!(message("TOW_GRACE_MILIS", "1").ends_with("did you mean `TOW_GRACE_MILLIS`?"));
         for (name, value) in [
             ("TOW_GRACE_MILLIS", "0"),
             ("TOW_HISTORY_JOURNAL", "rollback"),
             ("TOW_RUN_ID", "x"),
             ("TOW_IO_OUT", "/x"),
         ] {
-            assert_eq!(said(name, value), "");
+            assert_eq!(message(name, value), "");
         }
     }
 
-    /// Sees the keys of a struct that is read.
+    /// Collects the keys of a struct that is decoded.
     struct Keys<'a>(&'a mut Vec<&'static str>);
 
     impl<'de> serde::Deserializer<'de> for Keys<'_> {
@@ -161,8 +161,8 @@ mod tests {
         }
     }
 
-    /// A key that is missing from the list would count without the user's agreement: what no
-    /// version knows has no effect.
+    /// A key that is missing from the list would be used without trust, because unknown keys are
+    /// ignored.
     #[test]
     fn every_key_of_the_configuration_is_on_the_list() {
         let mut keys = Vec::new();
@@ -171,7 +171,7 @@ mod tests {
         assert!(read.is_err());
         assert_eq!(
             keys.iter().collect::<std::collections::BTreeSet<_>>(),
-            TOP_LEVEL.iter().collect()
+            TOP_LEVEL_KEYS.iter().collect()
         );
     }
 }

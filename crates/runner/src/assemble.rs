@@ -1,12 +1,12 @@
 //! From a plan to the assignment of one attempt: values filled in, and every path as it is where
-//! the attempt will run. The same for the daemon of a machine and for a node of a far cluster.
+//! the attempt will run. The daemon of a machine and the node of a far cluster both use it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use towline_core::cluster::GpuMake;
 use towline_core::job::IoMode;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{IoPlan, Resolved, STORE_SECRET};
+use towline_core::resolve::{IoPlan, MOUNTED, Resolved, STORE_SECRET};
 use towline_core::sweep::Parameters;
 use towline_core::template;
 use towline_core::token::TOKEN_NAME;
@@ -16,22 +16,22 @@ use towline_wire::runner::{
     Assignment, CodeOrder, ContainerOrder, CopyOrder, DataOrder, IoOrder, Variables,
 };
 
-/// Where things of a run lie on the machine that carries it.
+/// The folders of a run on the machine that carries it.
 #[derive(Debug, Clone)]
 pub struct AttemptFolders {
     /// The run's own folder: logs, code, io.
     pub run: PathBuf,
-    /// Content of frozen code.
+    /// The content of snapshots.
     pub snapshots: PathBuf,
-    /// Where its mounts are: a place of the machine's own, for others do not see them.
+    /// The folder of its mounts, on the machine's own disk, because other machines do not see them.
     pub mounts: PathBuf,
     /// Datasets that runs share.
     pub copies: PathBuf,
-    /// Journals of transfers that may be cut off.
+    /// Journals of transfers that may be interrupted.
     pub transfers: PathBuf,
 }
 
-/// One attempt, as it was asked for.
+/// The request for one attempt.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     pub run: &'a RunId,
@@ -40,7 +40,7 @@ pub struct Wanted<'a> {
     pub resolved: &'a Resolved,
     pub secrets: &'a SecretSet,
     pub folders: &'a AttemptFolders,
-    /// By node; none where the cluster itself says which.
+    /// By node; none where the cluster itself assigns GPUs.
     pub gpus: Vec<Vec<u32>>,
     pub gpu_make: GpuMake,
     pub grace_millis: u64,
@@ -49,17 +49,17 @@ pub struct Wanted<'a> {
     pub given: Given<'a>,
 }
 
-/// What somebody else has put on the node already: it is neither brought nor collected by us.
+/// Data that the cluster has put on the node already: we neither download nor collect it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Given<'a> {
-    /// Where each io is, by its name.
+    /// The place of each io, by name.
     pub io: &'a [(String, String)],
-    /// Where the copied dataset is.
+    /// The place of the copied dataset.
     pub copy: Option<&'a str>,
 }
 
-impl Given<'_> {
-    fn place(&self, name: &str) -> Option<&str> {
+impl<'a> Given<'a> {
+    fn place(&self, name: &str) -> Option<&'a str> {
         self.io
             .iter()
             .find(|(known, _)| known == name)
@@ -67,54 +67,18 @@ impl Given<'_> {
     }
 }
 
-/// What a mapped folder begins with that is where an io is.
-const AT_IO: &str = "io:";
-
 pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     let resolved = wanted.resolved;
     let data = data_of(&wanted)?;
-    let given = || {
-        resolved
-            .io
-            .iter()
-            .filter_map(|io| Some((io, wanted.given.place(&io.name)?)))
-    };
-    let io = || {
-        data.iter()
-            .flat_map(|data| &data.io)
-            .map(|order| (&order.io, order.place.as_str()))
-            .chain(given())
-    };
-    let places: Vec<(&str, &str)> = io().map(|(io, place)| (io.name.as_str(), place)).collect();
-    let tokens = || {
-        wanted
-            .secrets
-            .0
-            .iter()
-            .filter(|(name, _)| name.starts_with(TOKEN_NAME))
-            .map(|(name, value)| (name.as_str(), value.expose()))
-    };
-    let values = || {
-        wanted
-            .parameters
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .chain(places.iter().copied())
-            .chain(tokens())
-    };
-    let value_of = |wanted: &str| {
-        values()
-            .find(|(name, _)| *name == wanted)
-            .map(|(_, value)| value)
-    };
-    let known: Vec<&str> = values().map(|(name, _)| name).collect();
-    let fill = |text: &str| template::fill(text, value_of, &known);
+    let io = places_of_io(&wanted, data.as_ref());
+    let values = template_values(&wanted, &io);
+    let fill = |text: &str| fill(text, &values);
     let mut variables = own_variables(resolved, wanted.secrets)?;
     for (name, value) in &resolved.env {
         variables.insert(name.clone(), fill(value)?);
     }
-    for (io, place) in io() {
-        variables.insert(io.variable(), place.to_owned());
+    for (io, place) in &io {
+        variables.insert(io.variable(), (*place).to_owned());
     }
     let copy = data
         .as_ref()
@@ -161,9 +125,55 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
     })
 }
 
+/// Each io with its place on the node: first those that we download or mount, then those that the
+/// cluster has put there.
+fn places_of_io<'a>(
+    wanted: &Wanted<'a>,
+    data: Option<&'a DataOrder>,
+) -> Vec<(&'a IoPlan, &'a str)> {
+    let given = |io: &'a IoPlan| Some((io, wanted.given.place(&io.name)?));
+    data.into_iter()
+        .flat_map(|data| &data.io)
+        .map(|order| (&order.io, order.place.as_str()))
+        .chain(wanted.resolved.io.iter().filter_map(given))
+        .collect()
+}
+
+/// The values that `${{name}}` may stand for: sweep parameters, places of io, tokens.
+fn template_values<'a>(
+    wanted: &Wanted<'a>,
+    io: &[(&'a IoPlan, &'a str)],
+) -> Vec<(&'a str, &'a str)> {
+    let parameters = wanted
+        .parameters
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let tokens = wanted
+        .secrets
+        .0
+        .iter()
+        .filter(|(name, _)| name.starts_with(TOKEN_NAME))
+        .map(|(name, value)| (name.as_str(), value.expose()));
+    parameters
+        .chain(io.iter().map(|(io, place)| (io.name.as_str(), *place)))
+        .chain(tokens)
+        .collect()
+}
+
+fn fill(text: &str, values: &[(&str, &str)]) -> Result<String> {
+    let value_of = |wanted: &str| {
+        values
+            .iter()
+            .find(|(name, _)| *name == wanted)
+            .map(|(_, value)| *value)
+    };
+    let known: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+    template::fill(text, value_of, &known)
+}
+
 /// The submitter's variables and the secrets among them.
 fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<String, String>> {
-    // The shell's own variables, PATH among them, mean nothing inside an image.
+    // The submitter's variables, PATH among them, have no meaning inside an image.
     let mut variables: BTreeMap<String, String> = if resolved.container.is_some() {
         BTreeMap::new()
     } else {
@@ -195,7 +205,8 @@ fn text(path: PathBuf) -> Result<String> {
     })
 }
 
-/// What is laid out for a run, and where it starts: in its own tree, or in the folder itself.
+/// The code to lay out, and the folder where the run starts: in its own tree, or in the submitter's
+/// folder itself.
 fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
     let Some(code) = &wanted.resolved.code else {
         return Ok((None, wanted.resolved.workdir.clone()));
@@ -225,15 +236,15 @@ fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
     Ok((Some(order), text(workdir)?))
 }
 
-/// Where a mapped folder is; nowhere, if it is an io that nobody has put there.
+/// The place of a mapped folder; none if it is an io that the cluster has not put there.
 fn place_of(mapped: &str, given: &Given<'_>) -> Option<String> {
-    match mapped.strip_prefix(AT_IO) {
+    match mapped.strip_prefix(MOUNTED) {
         Some(name) => given.place(name).map(str::to_owned),
         None => Some(mapped.to_owned()),
     }
 }
 
-/// What is brought, mounted and collected for a run, and where it lies.
+/// The data to download, mount and collect for a run, and its places.
 fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
     let resolved = wanted.resolved;
     let io: Vec<&IoPlan> = resolved
@@ -284,7 +295,7 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
     }))
 }
 
-/// Inside, a run sees its own folder, its code, and where what is linked leads to.
+/// The container of a run. Inside, a run sees its own folder, its code, and the targets of links.
 fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<ContainerOrder>> {
     let resolved = wanted.resolved;
     let Some(container) = &resolved.container else {
@@ -306,7 +317,7 @@ fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<
         .code
         .iter()
         .flat_map(|code| code.mapped.values().cloned());
-    // The folder may be gone by now; frozen code does not need it.
+    // The submitter's folder may be gone by now; frozen code does not need it.
     let elsewhere = folders
         .filter_map(|order| order.io.store.datastore.path.clone())
         .chain([code])
@@ -320,13 +331,13 @@ fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<
     }))
 }
 
-/// The submitter's shell names its own folder; the run has another.
+/// Replaces the submitter's folder by the run's in variables that name it.
 fn move_into(variables: &mut BTreeMap<String, String>, code: &CodeOrder, workdir: &str) {
     if variables.contains_key("PWD") {
         variables.insert("PWD".to_owned(), workdir.to_owned());
     }
     variables.remove("OLDPWD");
-    // Python looks there before anywhere else: the frozen modules, not today's.
+    // Python must import the frozen modules, not those that the submitter has now.
     if let Some(path) = variables.get_mut("PYTHONPATH") {
         let moved = |entry: &str| match Path::new(entry).strip_prefix(&code.root) {
             Ok(below) if Path::new(entry).is_absolute() => Path::new(&code.target)

@@ -1,50 +1,49 @@
-//! One attempt from its claim to its end, as a machine that is woken: by an ended process, by the
-//! daemon, by the clock.
+//! One attempt from its claim to its end, as a state machine. It wakes when a process ends, the daemon
+//! sends a message, or a timer runs out.
 
 mod data;
 mod ended;
+mod start;
+mod stop;
 
 use crate::code::Layout;
 use crate::data::DataProcess;
-use crate::launch::{Launch, LaunchError, Process, free_port};
+use crate::launch::{Launch, Process, free_port};
 use crate::memory::{MemoryGroup, kernel_kills};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::reason::{Cause, Ending};
 use towline_core::time::Moment;
-use towline_host::process::{
-    ProcessFacts, Reaped, descendants, facts, kill_all_descendants, reap, terminate,
-    terminate_group,
-};
-use towline_wire::runner::{Assignment, Stop};
+use towline_host::process::{ProcessFacts, Reaped, descendants, facts, kill_all_descendants, reap};
+use towline_wire::runner::Assignment;
 
-/// How long what the ranks left behind may take to leave by itself.
+/// How long processes that the ranks left behind may take to end after SIGTERM.
 const STRAGGLER_GRACE: Duration = Duration::from_secs(2);
-/// How long a container may take to be gone once what runs in it is.
-const CONTAINER_SLACK: Duration = Duration::from_secs(5);
+/// How long a container may take to end after the processes in it.
+const CONTAINER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum Step {
     /// The code is being laid out.
     Layout,
-    /// What is read is being brought.
-    Staging,
+    /// The data that it reads is being downloaded.
+    Download,
     SetUp,
     Ranks,
-    /// All of it runs by a runner of its own, below us: in a container, or because our data
-    /// process must outlive it.
+    /// Set-up and ranks run below a second runner: in a container, or because the data process must
+    /// outlive them.
     Inside,
-    /// The ranks have ended; what they left behind is being ended.
+    /// The ranks have ended; the processes that they left behind are being ended.
     CleanUp,
-    /// Nothing of it is alive; what it wrote is being collected.
+    /// All processes have ended; the data that they wrote is being collected.
     Collecting,
     /// A rank failed and the user asked to keep the nodes.
     Held,
     Done,
 }
 
-/// What a wake-up changed.
+/// The change that a wake-up made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Nothing,
@@ -54,7 +53,7 @@ pub(crate) enum Change {
     Done,
 }
 
-/// Whether all of it runs by a runner of its own.
+/// Whether set-up and ranks run below a second runner.
 const fn is_inside(assignment: &Assignment) -> bool {
     assignment.container.is_some() || assignment.data.is_some()
 }
@@ -67,31 +66,31 @@ pub(crate) struct Attempt {
     port: u16,
     memory: Vec<MemoryGroup>,
     pub(crate) processes: Vec<Process>,
-    stage: Stage,
+    step: Step,
     layout: Option<Layout>,
     data: Option<DataProcess>,
-    /// Nodes that are not ours write to the same folders and have not ended.
+    /// Other nodes write to the same folders and have not ended.
     other_nodes_write: bool,
     uncollected: Option<String>,
-    /// The runner inside came to its end, and nothing below it is alive.
-    left_an_ending: bool,
-    /// Decided once; the first cause stays.
+    /// The runner inside has recorded an ending, and nothing below it is alive.
+    inner_ending_read: bool,
+    /// Decided once: the first cause counts.
     ending: Option<Ending>,
     kill_at: Option<Instant>,
-    /// When the processes began that are alive now.
+    /// When the present processes started.
     began: Option<Instant>,
     time_limit: Option<Instant>,
     held_until: Option<Instant>,
-    /// What the kernel had killed before it, where the cluster limits our memory.
+    /// How many processes the kernel had killed before, where the cluster limits our memory.
     kills_before: u64,
-    /// Processes that have had their SIGTERM, with their starts: a program may take a second one as
-    /// an order to leave at once.
-    told: Vec<(i32, u64)>,
-    /// Grows while stragglers are waited for: they have no descriptor to watch.
+    /// Process ids and start times of those that have received SIGTERM. A program may take a second
+    /// one as an order to exit at once.
+    signalled: Vec<(i32, u64)>,
+    /// Grows while we wait for stragglers, which have no descriptor to poll.
     pause: Duration,
 }
 
-/// All that descends from this runner.
+/// All descendants of this runner.
 fn below_us() -> impl Iterator<Item = (i32, ProcessFacts)> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     descendants(own)
@@ -106,9 +105,9 @@ impl Attempt {
         let group = |node: u32, bytes| MemoryGroup::create(&format!("{runner}-{node}"), bytes);
         let memory = match assignment.memory {
             None => Vec::new(),
-            // The cluster that gave us the node enforces what it gave.
+            // The cluster that allocated the node enforces the limit.
             Some(_) if assignment.gang.is_some() => Vec::new(),
-            // One room for all of it.
+            // One memory group for all nodes.
             Some(bytes) if is_inside(&assignment) => {
                 group(0, bytes * u64::from(nodes)).into_iter().collect()
             }
@@ -127,12 +126,12 @@ impl Attempt {
             port,
             memory,
             processes: Vec::new(),
-            stage: Stage::Layout,
+            step: Step::Layout,
             layout: None,
             data: None,
             other_nodes_write: false,
             uncollected: None,
-            left_an_ending: false,
+            inner_ending_read: false,
             ending: None,
             kill_at: None,
             began: None,
@@ -145,69 +144,13 @@ impl Attempt {
             } else {
                 0
             },
-            told: Vec::new(),
+            signalled: Vec::new(),
             pause: Duration::from_millis(1),
             assignment,
         }
     }
 
-    /// Lays the code out, if there is any to lay out; then set-up, then the ranks.
-    pub(crate) fn begin(&mut self) -> Change {
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(
-            self.assignment.umask & 0o777,
-        ));
-        let Some(order) = self.assignment.code.clone() else {
-            return self.bring_data();
-        };
-        match Layout::begin(order, self.assignment.attempt) {
-            Ok(layout) => {
-                self.layout = Some(layout);
-                Change::Nothing
-            }
-            Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
-        }
-    }
-
-    /// Starts set-up, or the ranks where there is none.
-    fn set_up(&mut self) -> Change {
-        if is_inside(&self.assignment) {
-            self.stage = Stage::Inside;
-            let started = self.launch().inside();
-            return self.started(started.map(|process| vec![process]), Change::RanksStarted);
-        }
-        self.stage = Stage::SetUp;
-        if self.assignment.setup.is_empty() {
-            return self.start_ranks();
-        }
-        let started = self.launch().set_up();
-        self.started(started, Change::SetUpStarted)
-    }
-
-    fn not_started(&mut self, why: &str) -> Change {
-        self.ending
-            .get_or_insert(Ending::cause(Cause::NotStarted).detail(why.to_owned()));
-        self.stage = Stage::CleanUp;
-        self.wake()
-    }
-
-    /// `None` while there is nothing to wait for any more.
-    fn wake_layout(&mut self) -> Option<Change> {
-        let layout = self.layout.as_ref()?;
-        if self.ending.is_some() {
-            layout.stop();
-        }
-        if !layout.is_over() {
-            return Some(Change::Nothing);
-        }
-        let outcome = self.layout.take()?.finish();
-        Some(match outcome {
-            _ if self.ending.is_some() => self.finish(),
-            Ok(()) => self.bring_data(),
-            Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
-        })
-    }
-
-    /// What wakes us, beside the clock and the daemon.
+    /// The descriptors that wake us, besides the clock and the daemon.
     pub(crate) fn watches(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let processes = self
             .processes
@@ -228,35 +171,7 @@ impl Attempt {
         }
     }
 
-    fn start_ranks(&mut self) -> Change {
-        self.stage = Stage::Ranks;
-        let started = self.launch().ranks();
-        self.started(started, Change::RanksStarted)
-    }
-
-    fn started(&mut self, started: Result<Vec<Process>, LaunchError>, change: Change) -> Change {
-        match started {
-            Ok(processes) => {
-                self.processes = processes;
-                self.began = Some(Instant::now());
-                change
-            }
-            Err(problem) => {
-                let mut ending = Ending::cause(Cause::NotStarted).detail(problem.to_string());
-                ending.exit_code = Some(problem.exit_code());
-                self.ending.get_or_insert(ending);
-                self.stage = Stage::CleanUp;
-                // The data process waits for us to say that it is over.
-                if self.data.is_some() {
-                    self.finish()
-                } else {
-                    self.wake()
-                }
-            }
-        }
-    }
-
-    /// The ending, once [`Change::Done`] or [`Change::Held`] was told.
+    /// The ending, after [`Change::Done`] or [`Change::Held`].
     pub(crate) fn ending(&self) -> Ending {
         self.ending
             .clone()
@@ -264,75 +179,12 @@ impl Attempt {
             .with_uncollected(self.uncollected())
     }
 
-    /// Ends the attempt from outside: SIGTERM now, SIGKILL after the grace.
-    pub(crate) fn stop(&mut self, why: Stop) {
-        self.end(why, false);
-    }
-
-    /// The same, where every process has had its SIGTERM from somebody else.
-    pub(crate) fn stop_told(&mut self, why: Stop) {
-        // One that began while the others were told may have been missed; better twice than never.
-        let is_young = self
-            .began
-            .is_some_and(|moment| moment.elapsed() < Duration::from_secs(1));
-        self.end(why, !is_young && self.assignment.container.is_none());
-    }
-
-    fn end(&mut self, why: Stop, is_told: bool) {
-        if self.stage == Stage::Held {
-            // The failure stays the ending; only the keeping of the nodes is over.
-            self.held_until = Some(Instant::now());
-            return;
-        }
-        let cause = match why {
-            Stop::ByUser => Cause::ByUser,
-            Stop::Preempted => Cause::Preempted,
-        };
-        // A user's wish outranks a preemption that is under way.
-        let replace = matches!(
-            self.ending.as_ref().and_then(|ending| ending.cause),
-            None | Some(Cause::Preempted)
-        );
-        if replace && cause != Cause::Preempted || self.ending.is_none() {
-            self.ending = Some(Ending::cause(cause));
-        }
-        self.terminate(is_told);
-    }
-
-    /// SIGTERM to every rank's process group, once, unless they have had it.
-    fn terminate(&mut self, is_told: bool) {
-        if self.kill_at.is_some() {
-            return;
-        }
-        // A runtime takes its own time to pass the word on and to clear away.
-        let slack = if self.stage == Stage::Inside {
-            CONTAINER_SLACK
-        } else {
-            Duration::ZERO
-        };
-        self.kill_at =
-            Some(Instant::now() + Duration::from_millis(self.assignment.grace_millis) + slack);
-        let groups: Vec<i32> = self
-            .processes
-            .iter()
-            .filter(|process| process.status.is_none())
-            .map(|process| process.pid)
-            .collect();
-        self.told = below_us()
-            .filter(|(_, facts)| is_told || groups.contains(&facts.group))
-            .map(|(pid, facts)| (pid, facts.started))
-            .collect();
-        if !is_told {
-            groups.into_iter().for_each(terminate_group);
-        }
-    }
-
     /// When to wake at the latest.
     pub(crate) fn timeout(&self) -> Duration {
         let now = Instant::now();
-        let moments = match self.stage {
-            Stage::CleanUp => return self.pause,
-            Stage::Held => [self.held_until, None],
+        let moments = match self.step {
+            Step::CleanUp => return self.pause,
+            Step::Held => [self.held_until, None],
             _ => [
                 self.kill_at,
                 self.time_limit.filter(|_| self.ending.is_none()),
@@ -343,22 +195,22 @@ impl Attempt {
                 .saturating_duration_since(now)
                 .max(Duration::from_millis(5))
         });
-        // Orphans that fell to us are collected at least every second.
+        // Reap orphans that became our children at least every second.
         soonest
             .unwrap_or(Duration::from_secs(1))
             .min(Duration::from_secs(1))
     }
 
-    /// Looks at everything that may have happened.
+    /// Handles everything that may have happened since the last call.
     pub(crate) fn wake(&mut self) -> Change {
-        if self.stage == Stage::Held {
+        if self.step == Step::Held {
             return self.wake_held();
         }
         let now = Instant::now();
         let childless = self.reap_all();
         if self.ending.is_none()
             && self.time_limit.is_some_and(|limit| now >= limit)
-            && !matches!(self.stage, Stage::CleanUp | Stage::Collecting)
+            && !matches!(self.step, Step::CleanUp | Step::Collecting)
         {
             self.ending = Some(Ending::cause(Cause::TimeLimit));
             self.terminate(false);
@@ -366,9 +218,9 @@ impl Attempt {
         if let Some(change) = self.wake_layout() {
             return change;
         }
-        match self.stage {
-            Stage::Staging => return self.wake_staging(),
-            Stage::Collecting => return self.wake_collecting(),
+        match self.step {
+            Step::Download => return self.wake_download(),
+            Step::Collecting => return self.wake_collecting(),
             _ => {}
         }
         if self.kill_at.is_some_and(|moment| now >= moment) {
@@ -379,9 +231,9 @@ impl Attempt {
             }
             return self.finish();
         }
-        match self.stage {
-            Stage::CleanUp if childless => self.finish(),
-            Stage::CleanUp => {
+        match self.step {
+            Step::CleanUp if childless => self.finish(),
+            Step::CleanUp => {
                 self.pause = (self.pause * 2).min(Duration::from_millis(50));
                 Change::Nothing
             }
@@ -392,10 +244,10 @@ impl Attempt {
             {
                 Change::Nothing
             }
-            Stage::SetUp if self.ending.is_none() => self.start_ranks(),
-            // The runner inside leaves nothing behind; only the data process is below us.
-            Stage::Inside if self.data.is_some() && self.left_an_ending => self.finish(),
-            Stage::Inside if self.data.is_some() => {
+            Step::SetUp if self.ending.is_none() => self.start_ranks(),
+            // The runner inside leaves no process behind; only the data process is left.
+            Step::Inside if self.data.is_some() && self.inner_ending_read => self.finish(),
+            Step::Inside if self.data.is_some() => {
                 kill_all_descendants();
                 if let Some(data) = &mut self.data {
                     data.has_ended(false);
@@ -410,7 +262,7 @@ impl Attempt {
         }
     }
 
-    /// Collects what has ended; `true` when no child is left.
+    /// Reaps children that have ended; `true` when none is left.
     fn reap_all(&mut self) -> bool {
         loop {
             match reap() {
@@ -421,18 +273,7 @@ impl Attempt {
         }
     }
 
-    fn end_stragglers(&mut self) {
-        self.stage = Stage::CleanUp;
-        // A program behind a shell outlives it, and has had its SIGTERM with it.
-        for (pid, _) in
-            below_us().filter(|(pid, facts)| !self.told.contains(&(*pid, facts.started)))
-        {
-            terminate(pid);
-        }
-        self.kill_at.get_or_insert(Instant::now() + STRAGGLER_GRACE);
-    }
-
-    /// Nothing of the attempt is alive any more.
+    /// Called when no process of the attempt is alive.
     fn finish(&mut self) -> Change {
         self.processes.clear();
         if self.assignment.scripts_hold_tokens {
@@ -442,7 +283,7 @@ impl Attempt {
             return change;
         }
         if self.assignment.data.is_some() {
-            // A data process that was killed leaves the programs behind its mounts.
+            // A data process that was killed leaves the programs of its mounts behind.
             kill_all_descendants();
             for order in self.assignment.data.iter().flat_map(|data| &data.io) {
                 towline_host::mounts::release_below(Path::new(&order.place));
@@ -451,28 +292,17 @@ impl Attempt {
         for group in self.memory.drain(..) {
             group.remove();
         }
-        let failed = matches!(
-            self.ending().cause,
-            Some(
-                Cause::ExitCode
-                    | Cause::Signal
-                    | Cause::OutOfMemory
-                    | Cause::SetUp
-                    | Cause::NotStarted
-                    | Cause::ImagePull
-                    | Cause::Data
-            )
-        );
+        let failed = self.ending().cause.is_some_and(Cause::is_own_failure);
         match self.assignment.hold_on_failure {
             Some(seconds) if failed => {
-                self.stage = Stage::Held;
+                self.step = Step::Held;
                 self.held_until = Some(Instant::now() + Duration::from_secs(seconds));
                 Change::Held {
                     until: towline_host::clock::now().plus_millis(seconds * 1000),
                 }
             }
             _ => {
-                self.stage = Stage::Done;
+                self.step = Step::Done;
                 Change::Done
             }
         }
@@ -483,7 +313,7 @@ impl Attempt {
             .held_until
             .is_some_and(|moment| Instant::now() >= moment)
         {
-            self.stage = Stage::Done;
+            self.step = Step::Done;
             return Change::Done;
         }
         Change::Nothing

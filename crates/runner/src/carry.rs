@@ -1,4 +1,4 @@
-//! The runner's main loop: waits for an assignment, carries it, waits for the next.
+//! The runner's main loop: waits for an assignment, runs it, waits for the next.
 
 use crate::attempt::{Attempt, Change};
 use crate::control::{Control, start_daemon_if_gone};
@@ -17,14 +17,15 @@ use towline_host::crash;
 use towline_wire::journal::JournalRecord;
 use towline_wire::runner::{Assignment, FromRunner, ToRunner};
 
-/// A runner that carried this many runs leaves when idle: its journal has grown long enough.
-const RUNS_PER_RUNNER: usize = 2_000;
+/// A runner that has carried this many runs exits when idle, because its journal has grown long
+/// enough.
+const MAX_RUNS_PER_RUNNER: usize = 2_000;
 
 /// Runs in the runners' folder, below its guard.
 pub fn runner_main(name: &str) -> io::Result<()> {
     towline_host::process::become_subreaper()?;
-    // Everything we start is born in this net; should we and our guard be killed, the next daemon
-    // pulls it.
+    // Everything we start belongs to this cgroup. If we and our guard are killed, the next daemon
+    // kills the cgroup.
     let group = towline_host::cgroup::enter(name);
     if let Some(group) = &group {
         fs::write(
@@ -73,7 +74,7 @@ struct Runner {
     listener: UnixListener,
     journal: Journal,
     attempt: Option<Attempt>,
-    /// Attempts that were begun here. None is begun again, whoever asks.
+    /// Attempts that were begun here. None is begun again.
     begun: HashSet<(RunId, u32)>,
     retire: bool,
 }
@@ -83,7 +84,9 @@ impl Runner {
         loop {
             self.messages()?;
             if self.attempt.is_none()
-                && (self.retire || self.control.is_none() || self.begun.len() >= RUNS_PER_RUNNER)
+                && (self.retire
+                    || self.control.is_none()
+                    || self.begun.len() >= MAX_RUNS_PER_RUNNER)
             {
                 return Ok(());
             }
@@ -95,7 +98,8 @@ impl Runner {
         }
     }
 
-    /// Sleeps until a process ends, the daemon says something, a new one calls, or time is up.
+    /// Sleeps until a process ends, the daemon sends a message, a new daemon connects, or a timer
+    /// runs out.
     fn wait(&mut self) -> io::Result<()> {
         let mut descriptors = vec![PollFd::new(&self.listener, PollFlags::IN)];
         if let Some(control) = &self.control {
@@ -137,14 +141,14 @@ impl Runner {
             .attempt
             .as_ref()
             .map(|attempt| (attempt.assignment.run.clone(), attempt.assignment.attempt));
-        self.tell(&FromRunner::Hello {
+        self.send(&FromRunner::Hello {
             runner: self.name.clone(),
             carrying,
         });
     }
 
-    /// A daemon that does not hear reads the journal later.
-    fn tell(&mut self, message: &FromRunner) {
+    /// Sends a message. A daemon that does not get it reads the journal later.
+    fn send(&mut self, message: &FromRunner) {
         if let Some(control) = &mut self.control
             && control.send(message).is_err()
         {
@@ -159,7 +163,7 @@ impl Runner {
             };
             match control.waiting() {
                 Ok(Some(ToRunner::Start(assignment))) if self.may_begin(&assignment) => {
-                    self.start(*assignment)?
+                    self.start(*assignment)?;
                 }
                 Ok(Some(ToRunner::Stop { run, attempt, why })) => {
                     crash::pass("runner.cancel.received");
@@ -174,7 +178,7 @@ impl Runner {
                 }
                 Ok(Some(ToRunner::Retire)) => self.retire = true,
                 Ok(None) => return Ok(()),
-                // A second assignment or a broken frame: this daemon cannot be trusted any more.
+                // A second assignment or a broken frame: this daemon is not to be trusted any more.
                 Ok(Some(ToRunner::Start(_))) | Err(_) => self.control = None,
             }
         }
@@ -187,15 +191,15 @@ impl Runner {
                 .contains(&(assignment.run.clone(), assignment.attempt))
     }
 
-    /// Claims an attempt and begins it. One that cannot be claimed goes back to the daemon: nothing
-    /// of it has begun.
+    /// Claims an attempt and begins it. If the claim fails, the daemon gets the attempt back:
+    /// nothing of it has begun.
     fn start(&mut self, assignment: Assignment) -> io::Result<()> {
         crash::pass("runner.assigned");
         let folder = match self.claim(&assignment) {
             Ok(folder) => folder,
             Err(error) => {
                 let why = format!("the folder of its run cannot be written: {error}");
-                self.tell(&FromRunner::Unclaimed {
+                self.send(&FromRunner::Unclaimed {
                     run: assignment.run,
                     attempt: assignment.attempt,
                     why,
@@ -213,8 +217,8 @@ impl Runner {
         self.changed(change)
     }
 
-    /// The claim is written before anything of the attempt runs: to disk, unless the intent is
-    /// there already. A killed process loses neither; a power cut loses at most one of the two.
+    /// Writes the claim before anything of the attempt runs: to disk, unless the intent is there
+    /// already. A killed process loses neither; a power cut loses at most one of the two.
     fn claim(&mut self, assignment: &Assignment) -> io::Result<PathBuf> {
         let folder = self.folder(&assignment.run)?;
         self.journal.reserve()?;
@@ -267,9 +271,9 @@ impl Runner {
             at,
             processes: processes.collect(),
         };
-        // Not synced: it helps to find orphans after a kill, not after a power cut.
+        // Not synced, because it helps to find orphans after a kill, not after a power cut.
         let _ = self.journal.append(&record, false);
-        self.tell(&FromRunner::Started { run, attempt, at });
+        self.send(&FromRunner::Started { run, attempt, at });
         crash::pass("runner.started");
     }
 
@@ -280,8 +284,8 @@ impl Runner {
             current.assignment.attempt,
             current.ending(),
         );
-        // It only tells our guard what the ending was, should we be killed while the nodes are
-        // kept.
+        // It tells only our guard what the ending was, in case we are killed while the nodes are
+        // held.
         let _ = self.journal.append(
             &JournalRecord::Held {
                 run: run.clone(),
@@ -291,7 +295,7 @@ impl Runner {
             },
             true,
         );
-        self.tell(&FromRunner::Held {
+        self.send(&FromRunner::Held {
             run,
             attempt,
             until,
@@ -299,7 +303,7 @@ impl Runner {
         });
     }
 
-    /// The end record is on disk before anybody hears of it.
+    /// Writes the end record to disk, then tells the daemon.
     fn end(&mut self) -> io::Result<()> {
         let Some(current) = self.attempt.take() else {
             return Ok(());
@@ -318,7 +322,7 @@ impl Runner {
             ending: ending.clone(),
         })?;
         crash::pass("runner.end.written");
-        self.tell(&FromRunner::Ended {
+        self.send(&FromRunner::Ended {
             run,
             attempt,
             at,
@@ -326,7 +330,8 @@ impl Runner {
         });
         crash::pass("runner.end.sent");
         if self.control.is_none() {
-            // The daemon is nobody's to end with us: it is born outside the net.
+            // Leave our cgroup before starting the daemon, so that killing the cgroup does not kill
+            // it.
             self.group
                 .iter()
                 .for_each(|group| towline_host::cgroup::leave(group));

@@ -1,5 +1,4 @@
-//! The code of an attempt: laid out beside the runner's own work, so that a stop is heard
-//! meanwhile.
+//! The code of an attempt, laid out by a thread, so that the runner can still handle a stop.
 
 use rustix::event::{EventfdFlags, eventfd};
 use std::fs;
@@ -20,7 +19,7 @@ use towline_snapshot::root::read_root;
 use towline_snapshot::store::FolderStore;
 use towline_wire::runner::CodeOrder;
 
-/// A layout that is under way.
+/// A layout that is in progress.
 #[derive(Debug)]
 pub(crate) struct Layout {
     /// Readable once it is over.
@@ -29,10 +28,10 @@ pub(crate) struct Layout {
     thread: JoinHandle<Result<()>>,
 }
 
-/// Tells when its thread is over, however that comes.
-pub(crate) struct Bell(pub(crate) OwnedFd);
+/// Signals its descriptor when its thread ends, however it ends.
+pub(crate) struct NotifyOnDrop(pub(crate) OwnedFd);
 
-impl Drop for Bell {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
@@ -41,14 +40,14 @@ impl Drop for Bell {
 impl Layout {
     pub(crate) fn begin(order: CodeOrder, attempt: u32) -> io::Result<Self> {
         let done = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let bell = Bell(done.try_clone()?);
+        let bell = NotifyOnDrop(done.try_clone()?);
         let stop = Arc::new(AtomicBool::new(false));
-        let heard = stop.clone();
+        let stopped = stop.clone();
         let thread = std::thread::Builder::new()
             .name("layout".into())
             .spawn(move || {
                 let _bell = bell;
-                prepare(&order, attempt, &heard)
+                prepare(&order, attempt, &stopped)
             })?;
         Ok(Self { done, stop, thread })
     }
@@ -72,7 +71,8 @@ impl Layout {
     }
 }
 
-/// A fresh tree for the first attempt; for a later one the same tree, its code as it was.
+/// Makes a fresh tree for the first attempt. A later attempt gets the same tree with its code
+/// restored.
 fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     crash::pass("runner.layout.before");
     let id = Digest::parse(&order.snapshot)
@@ -82,7 +82,8 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     let root = read_root(&store, &id)?;
     let there = target.symlink_metadata().ok();
     if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
-        // The last attempt put something else in its place: that is kept, and never followed.
+        // The last attempt has replaced the folder by something else: that is kept, and never
+        // followed.
         let failed = |error| {
             Error::refused(format!("{} cannot be kept aside", target.display())).source_error(error)
         };
@@ -113,7 +114,7 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// What a runner that was killed left half laid out.
+/// Removes a layout that a killed runner left unfinished.
 fn remove_parts(target: &Path) {
     let Some((folder, name)) = target.parent().zip(target.file_name()) else {
         return;
@@ -129,7 +130,7 @@ fn remove_parts(target: &Path) {
     }
 }
 
-/// What was there at submission and is gone by now is no reason not to start.
+/// Makes a link. A target that existed at submission and is gone by now is no reason not to start.
 fn make_link(original: &Path, link: &Path) {
     if original.symlink_metadata().is_ok() && link.symlink_metadata().is_err() {
         let _ = symlink(original, link);

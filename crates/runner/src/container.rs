@@ -1,138 +1,152 @@
-//! The words that start a container: this program inside the image, with the attempt on its stdin.
+//! The arguments that start a container: this program inside the image, with the attempt on its
+//! stdin.
 
 use std::path::Path;
 use towline_core::cluster::GpuMake;
 use towline_core::resolve::Runtime;
 use towline_wire::runner::{Assignment, ContainerOrder};
 
-/// Where this program lies inside.
-const INSIDE: &str = "/.towline-runner";
+/// The path of this program inside the container.
+const PROGRAM_PATH_INSIDE: &str = "/.towline-runner";
 
-/// Who runs it, on this machine.
+/// The user and group that run the container on this machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct User {
     pub(crate) user: u32,
     pub(crate) group: u32,
 }
 
-/// The words after the runtime's program.
-pub(crate) fn words(
+/// The arguments of the runtime's program.
+pub(crate) fn arguments(
     order: &ContainerOrder,
     assignment: &Assignment,
     folder: &str,
     program: &str,
     user: User,
 ) -> Vec<String> {
-    let container = &order.container;
-    let mut words: Vec<String> = Vec::new();
-    let gpus: Vec<u32> = assignment.gpus.concat();
-    match container.runtime {
+    let mut arguments = match order.container.runtime {
         Runtime::Podman | Runtime::Docker => {
-            words.extend(
-                [
-                    "run",
-                    "--rm",
-                    "-i",
-                    "--network",
-                    "host",
-                    "--ipc",
-                    "host",
-                    "--security-opt",
-                    "label=disable",
-                ]
-                .map(str::to_owned),
-            );
-            words.extend([
-                "--name".to_owned(),
-                name(assignment),
-                "--workdir".to_owned(),
-                "/".to_owned(),
-            ]);
-            if container.runtime == Runtime::Podman {
-                // What it takes counts where we count, and ends with us.
-                if !container
-                    .options
-                    .iter()
-                    .any(|option| option.starts_with("--cgroups"))
-                {
-                    words.push("--cgroups=disabled".to_owned());
-                }
-                if user.user != 0 {
-                    words.push("--userns=keep-id".to_owned());
-                }
-            } else if user.user != 0 {
-                words.extend(["--user".to_owned(), format!("{}:{}", user.user, user.group)]);
-            }
-            words.extend(gpu_words(container.runtime, assignment.gpu_make, &gpus));
-            for bind in &order.binds {
-                words.extend(["--volume".to_owned(), format!("{bind}:{bind}")]);
-            }
-            words.extend([
-                "--volume".to_owned(),
-                format!("{program}:{INSIDE}:ro"),
-                "--entrypoint".to_owned(),
-                String::new(),
-            ]);
-            words.extend(container.options.iter().cloned());
-            if Path::new(&container.image).is_absolute() {
-                // A folder; what is written there is written beside it and gone at the end.
-                words.extend(["--rootfs".to_owned(), format!("{}:O", container.image)]);
-            } else {
-                words.push(container.image.clone());
-            }
+            podman_or_docker_arguments(order, assignment, program, user)
         }
-        Runtime::Apptainer => {
-            words.extend(
-                [
-                    "exec",
-                    "--no-home",
-                    "--writable-tmpfs",
-                    "--cleanenv",
-                    "--pwd",
-                    "/",
-                ]
-                .map(str::to_owned),
-            );
-            words.extend(gpu_words(container.runtime, assignment.gpu_make, &gpus));
-            for bind in &order.binds {
-                words.extend(["--bind".to_owned(), format!("{bind}:{bind}")]);
-            }
-            words.extend(["--bind".to_owned(), format!("{program}:{INSIDE}:ro")]);
-            words.extend(container.options.iter().cloned());
-            let is_local =
-                Path::new(&container.image).is_absolute() || container.image.contains("://");
-            words.push(if is_local {
-                container.image.clone()
-            } else {
-                format!("docker://{}", container.image)
-            });
-        }
-    }
-    words.extend([
-        INSIDE.to_owned(),
+        Runtime::Apptainer => apptainer_arguments(order, assignment, program),
+    };
+    arguments.extend([
+        PROGRAM_PATH_INSIDE.to_owned(),
         crate::INNER_VERB.to_owned(),
         folder.to_owned(),
     ]);
-    words
+    arguments
 }
 
-/// Podman's low-level runtime `runc` has no containers without control groups of their own; `crun`
-/// has.
-const NEEDS_CGROUPS: &str = "NoCgroups";
+fn podman_or_docker_arguments(
+    order: &ContainerOrder,
+    assignment: &Assignment,
+    program: &str,
+    user: User,
+) -> Vec<String> {
+    let container = &order.container;
+    let mut arguments = [
+        "run",
+        "--rm",
+        "-i",
+        "--network",
+        "host",
+        "--ipc",
+        "host",
+        "--security-opt",
+        "label=disable",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.extend([
+        "--name".to_owned(),
+        name(assignment),
+        "--workdir".to_owned(),
+        "/".to_owned(),
+    ]);
+    if container.runtime == Runtime::Podman {
+        // In our own control group its memory is counted with ours, and it ends with us.
+        if !has_cgroups_option(order) {
+            arguments.push("--cgroups=disabled".to_owned());
+        }
+        if user.user != 0 {
+            arguments.push("--userns=keep-id".to_owned());
+        }
+    } else if user.user != 0 {
+        arguments.extend(["--user".to_owned(), format!("{}:{}", user.user, user.group)]);
+    }
+    arguments.extend(gpu_arguments(container.runtime, assignment));
+    for bind in &order.binds {
+        arguments.extend(["--volume".to_owned(), format!("{bind}:{bind}")]);
+    }
+    arguments.extend([
+        "--volume".to_owned(),
+        format!("{program}:{PROGRAM_PATH_INSIDE}:ro"),
+        "--entrypoint".to_owned(),
+        String::new(),
+    ]);
+    arguments.extend(container.options.iter().cloned());
+    if Path::new(&container.image).is_absolute() {
+        // A folder. Writes go to an overlay that is removed at the end.
+        arguments.extend(["--rootfs".to_owned(), format!("{}:O", container.image)]);
+    } else {
+        arguments.push(container.image.clone());
+    }
+    arguments
+}
 
-/// The option that helps where podman refused to start a container for this reason, unless it was
-/// given already.
-pub(crate) fn other_cgroups(order: &ContainerOrder, said: &str) -> Option<&'static str> {
-    let given = order
-        .container
-        .options
-        .iter()
-        .any(|option| option.starts_with("--cgroups"));
-    (order.container.runtime == Runtime::Podman && !given && said.contains(NEEDS_CGROUPS))
+fn apptainer_arguments(
+    order: &ContainerOrder,
+    assignment: &Assignment,
+    program: &str,
+) -> Vec<String> {
+    let container = &order.container;
+    let mut arguments = [
+        "exec",
+        "--no-home",
+        "--writable-tmpfs",
+        "--cleanenv",
+        "--pwd",
+        "/",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.extend(gpu_arguments(container.runtime, assignment));
+    for bind in &order.binds {
+        arguments.extend(["--bind".to_owned(), format!("{bind}:{bind}")]);
+    }
+    arguments.extend([
+        "--bind".to_owned(),
+        format!("{program}:{PROGRAM_PATH_INSIDE}:ro"),
+    ]);
+    arguments.extend(container.options.iter().cloned());
+    let is_local = Path::new(&container.image).is_absolute() || container.image.contains("://");
+    arguments.push(if is_local {
+        container.image.clone()
+    } else {
+        format!("docker://{}", container.image)
+    });
+    arguments
+}
+
+/// Part of podman's error when its low-level runtime is `runc`, which always makes a control group.
+/// `crun` need not.
+const NO_CGROUPS_ERROR: &str = "NoCgroups";
+
+/// The option that makes podman start the container after that error, unless the job has one
+/// already.
+pub(crate) fn other_cgroups(order: &ContainerOrder, stderr: &str) -> Option<&'static str> {
+    let is_podman = order.container.runtime == Runtime::Podman;
+    (is_podman && !has_cgroups_option(order) && stderr.contains(NO_CGROUPS_ERROR))
         .then_some("--cgroups=enabled")
 }
 
-/// The name under which the runtime knows it.
+fn has_cgroups_option(order: &ContainerOrder) -> bool {
+    let options = &order.container.options;
+    options.iter().any(|option| option.starts_with("--cgroups"))
+}
+
+/// The name of the container.
 pub(crate) fn name(assignment: &Assignment) -> String {
     let node = assignment
         .gang
@@ -141,13 +155,14 @@ pub(crate) fn name(assignment: &Assignment) -> String {
     format!("tow-{}-{}{node}", assignment.run, assignment.attempt)
 }
 
-fn gpu_words(runtime: Runtime, make: GpuMake, gpus: &[u32]) -> Vec<String> {
+fn gpu_arguments(runtime: Runtime, assignment: &Assignment) -> Vec<String> {
+    let gpus: Vec<u32> = assignment.gpus.concat();
     let list = gpus
         .iter()
         .map(ToString::to_string)
         .collect::<Vec<_>>()
         .join(",");
-    match (runtime, make) {
+    match (runtime, assignment.gpu_make) {
         _ if gpus.is_empty() => Vec::new(),
         (_, GpuMake::Declared) => Vec::new(),
         (Runtime::Apptainer, GpuMake::Amd) => vec!["--rocm".into()],
@@ -163,8 +178,8 @@ fn gpu_words(runtime: Runtime, make: GpuMake, gpus: &[u32]) -> Vec<String> {
     }
 }
 
-/// The attempt as it is inside: no code to lay out, no container, GPUs counted anew where only
-/// those of the run are there.
+/// The attempt as the runner inside gets it: no code to lay out, no container. GPUs are numbered
+/// from 0 where the runtime shows only those of the run.
 pub(crate) fn inner(assignment: &Assignment) -> Assignment {
     let mut inner = assignment.clone();
     inner.code = None;
@@ -173,7 +188,7 @@ pub(crate) fn inner(assignment: &Assignment) -> Assignment {
     inner.time = None;
     inner.hold_on_failure = None;
     if let Some(order) = inner.container.take() {
-        // What is inside hears only what is passed on.
+        // Processes inside receive only the signals that we forward.
         inner.signals_reach_all = false;
         let renumbered =
             assignment.gpu_make == GpuMake::Nvidia && order.container.runtime != Runtime::Apptainer;
@@ -209,7 +224,7 @@ mod tests {
                 cpus_per_node: None,
                 memory: None,
             },
-            program: Program::Words(vec!["true".into()]),
+            program: Program::Argv(vec!["true".into()]),
             setup: Vec::new(),
             workdir: "/w".into(),
             umask: 0o022,
@@ -243,7 +258,7 @@ mod tests {
     fn line(runtime: Runtime, image: &str) -> String {
         let assignment = assignment(runtime, image);
         let order = assignment.container.clone().expect("a container");
-        words(
+        arguments(
             &order,
             &assignment,
             "/runs/a b",
@@ -299,7 +314,7 @@ mod tests {
         let option = other_cgroups(&order, refused).expect("an option that helps");
         order.container.options.insert(0, option.to_owned());
         assert_eq!(other_cgroups(&order, refused), None);
-        let again = words(
+        let again = arguments(
             &order,
             &assignment(Runtime::Podman, "x"),
             "/r",

@@ -1,4 +1,5 @@
-//! The runner's line to the daemon. The daemon may go at any time; a later one connects anew.
+//! The runner's connection to the daemon. The daemon may exit at any time; a later one connects
+//! again.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,12 +35,12 @@ impl Control {
         self.stream.write_all(&frame::encode(message))
     }
 
-    /// A message that has arrived whole already.
+    /// A message that has arrived completely.
     pub(crate) fn waiting(&mut self) -> io::Result<Option<ToRunner>> {
         self.buffer.next_frame()
     }
 
-    /// Reads once; the caller knows that something is there. `false` at the end.
+    /// Reads once, after a poll. `false` at the end of the stream.
     pub(crate) fn fill(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 16 << 10];
         loop {
@@ -62,8 +63,8 @@ impl AsFd for Control {
     }
 }
 
-/// An ending runner whose daemon is gone starts the next one, so that the queue goes on. A daemon
-/// that lives makes this one leave at once.
+/// A runner that exits starts the daemon if it is gone, so that the queue goes on. If a daemon
+/// lives, the new one exits at once.
 pub(crate) fn start_daemon_if_gone() {
     // The working folder is `<state>/runners`.
     let state = StateFolder::new(

@@ -1,6 +1,6 @@
-//! The process that carries an attempt's data: it brings what is read, holds mounts, collects what
-//! is written while the run goes on and at its end. It is apart because stores are slow and may
-//! hang, and a stop must be heard all the while.
+//! The data process of an attempt: it downloads input, holds mounts, and collects output while the
+//! run goes on and at its end. It is a separate process because stores are slow and may hang, and a
+//! stop must be handled at any time.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use std::fs::OpenOptions;
@@ -20,13 +20,13 @@ pub const DATA_VERB: &str = "__data";
 #[derive(Debug)]
 pub(crate) struct DataProcess {
     child: Child,
-    /// Closed when there is nothing more to wait for: then it collects and ends.
+    /// Closed when there is nothing more to wait for. Then it collects and exits.
     order: Option<ChildStdin>,
     watch: Option<OwnedFd>,
-    /// What it said that is not a whole line yet.
-    said: Vec<u8>,
+    /// Output that is not a complete line yet.
+    unread_output: Vec<u8>,
     ready: bool,
-    /// What went wrong, in its own words.
+    /// Its own error message.
     failure: Option<String>,
     ended: Option<bool>,
 }
@@ -45,7 +45,8 @@ impl DataProcess {
             .mode(0o600)
             .open(log)?;
         let mut command = Command::new("/proc/self/exe");
-        // Stores may need what the submitter's shell has: a proxy, a login of a command-line tool.
+        // Stores may need settings of the submitter's shell: a proxy, a login of a command-line
+        // tool.
         command.env_clear().envs(&assignment.variables.0);
         if let Some(container) = &assignment.container {
             command.envs(&container.variables.0);
@@ -73,7 +74,7 @@ impl DataProcess {
             child,
             order: Some(to),
             watch,
-            said: Vec::new(),
+            unread_output: Vec::new(),
             ready: false,
             failure: None,
             ended: None,
@@ -81,7 +82,7 @@ impl DataProcess {
     }
 
     pub(crate) fn watches(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        // After its end its pipe stays readable and says nothing.
+        // After its end its pipe stays readable and empty.
         let alive = self.ended.is_none();
         let pipe = self
             .child
@@ -97,14 +98,14 @@ impl DataProcess {
         Pid::from_child(&self.child).as_raw_nonzero().get()
     }
 
-    /// Somebody collected it: how it left.
+    /// Called when it was reaped, with how it exited.
     pub(crate) fn has_ended(&mut self, well: bool) {
-        self.hear();
+        self.read_output();
         self.ended = Some(well);
     }
 
-    /// Reads what it said since.
-    pub(crate) fn hear(&mut self) {
+    /// Reads its new output.
+    pub(crate) fn read_output(&mut self) {
         let mut buffer = [0; 4096];
         while let Some(Ok(count @ 1..)) = self
             .child
@@ -112,10 +113,10 @@ impl DataProcess {
             .as_mut()
             .map(|from| from.read(&mut buffer))
         {
-            self.said.extend_from_slice(&buffer[..count]);
+            self.unread_output.extend_from_slice(&buffer[..count]);
         }
-        while let Some(end) = self.said.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.said.drain(..=end).collect();
+        while let Some(end) = self.unread_output.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.unread_output.drain(..=end).collect();
             match serde_json::from_slice(&line) {
                 Ok(DataWord::Ready) => self.ready = true,
                 Ok(DataWord::Failed { why }) => self.failure = Some(why),
@@ -128,7 +129,7 @@ impl DataProcess {
         self.ready
     }
 
-    /// `None` while it lives; then whether all went well, or what went wrong.
+    /// `None` while it lives; then success, or its error.
     pub(crate) fn outcome(&self) -> Option<Result<(), String>> {
         let well = self.ended?;
         Some(match (&self.failure, well) {
@@ -138,7 +139,7 @@ impl DataProcess {
         })
     }
 
-    /// No rank is left: collect the rest, let go of mounts, end.
+    /// No rank is left: collect the rest, unmount, exit.
     pub(crate) fn finish(&mut self) {
         self.order = None;
     }

@@ -1,5 +1,5 @@
-//! The word to end, by signal, and who gave it. A cluster may signal every process of a job at
-//! once; a runner that passes such a signal on would have the job hear it twice.
+//! SIGTERM as the order to end, and its sender. A cluster may signal every process of a job at
+//! once. A runner that forwards such a signal would make the job receive it twice.
 
 use crate::attempt::Attempt;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,16 +12,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-/// Who said that it is to end.
+/// The sender of the order to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Giver {
-    /// The runner above, to us alone.
+pub(crate) enum SignalSender {
+    /// The runner above, which signalled us alone.
     Parent,
-    /// Somebody else, who may have told the ranks as well.
+    /// Another process, which may have signalled the ranks as well.
     Other,
 }
 
-/// Hears `SIGTERM` from the moment it is made.
+/// Receives `SIGTERM` from the moment it is made.
 #[derive(Debug)]
 pub(crate) struct EndSignal {
     delivery: SignalDelivery<UnixStream, WithOrigin>,
@@ -30,22 +30,23 @@ pub(crate) struct EndSignal {
 
 impl EndSignal {
     pub(crate) fn new() -> io::Result<Self> {
-        let (heard, tell) = UnixStream::pair()?;
-        heard.set_nonblocking(true)?;
-        tell.set_nonblocking(true)?;
-        let delivery = SignalDelivery::with_pipe(heard, tell, WithOrigin::default(), [SIGTERM])?;
+        let (receiver, sender) = UnixStream::pair()?;
+        receiver.set_nonblocking(true)?;
+        sender.set_nonblocking(true)?;
+        let delivery =
+            SignalDelivery::with_pipe(receiver, sender, WithOrigin::default(), [SIGTERM])?;
         Ok(Self {
             delivery,
             parent: std::os::unix::process::parent_id(),
         })
     }
 
-    /// Waits for the word, for `attempt` to have something to do, or for `limit`.
+    /// Waits for the signal, for `attempt` to have something to do, or for `limit`.
     pub(crate) fn wait(
         &mut self,
         attempt: Option<&Attempt>,
         limit: Duration,
-    ) -> io::Result<Option<Giver>> {
+    ) -> io::Result<Option<SignalSender>> {
         self.wait_also(attempt, &[], limit)
     }
 
@@ -55,7 +56,7 @@ impl EndSignal {
         attempt: Option<&Attempt>,
         others: &[BorrowedFd<'_>],
         limit: Duration,
-    ) -> io::Result<Option<Giver>> {
+    ) -> io::Result<Option<SignalSender>> {
         let timeout =
             crate::carry::timespec(attempt.map_or(limit, |attempt| attempt.timeout().min(limit)));
         let mut descriptors = vec![PollFd::from_borrowed_fd(
@@ -78,11 +79,11 @@ impl EndSignal {
             Err(error) => return Err(error.into()),
         }
         let parent = self.parent;
-        let givers = self.delivery.pending().map(|origin| match origin.process {
-            Some(process) if u32::try_from(process.pid) == Ok(parent) => Giver::Parent,
-            _ => Giver::Other,
+        let senders = self.delivery.pending().map(|origin| match origin.process {
+            Some(process) if u32::try_from(process.pid) == Ok(parent) => SignalSender::Parent,
+            _ => SignalSender::Other,
         });
-        // What is meant for us alone is what has to be passed on.
-        Ok(givers.max_by_key(|giver| *giver == Giver::Parent))
+        // A signal to us alone is the one that must be forwarded.
+        Ok(senders.max_by_key(|sender| *sender == SignalSender::Parent))
     }
 }

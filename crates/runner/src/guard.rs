@@ -1,4 +1,4 @@
-//! The guard: above the runner, there only for the day the runner is killed.
+//! The guard: the parent of the runner, which cleans up if the runner is killed.
 
 use crate::control::Control;
 use crate::journal::{self, Journal};
@@ -12,11 +12,11 @@ use towline_wire::runner::FromRunner;
 
 /// Runs in the runners' folder, with the control socket as stdin and the locked journal as stdout.
 pub fn guard_main(name: &str) -> io::Result<()> {
-    // A session of its own: the daemon's end, or a closed terminal, is not ours.
+    // A session of its own, so that the end of the daemon or a closed terminal does not end us.
     let _ = rustix::process::setsid();
     towline_host::process::become_subreaper()?;
-    // What a shell in the background, or `nohup`, had ignored would be ignored by every job. A
-    // signal that is handled here is as usual again in what we start.
+    // Every job would inherit signals that a background shell or `nohup` ignores. A signal that is
+    // handled here has its default action again in children.
     for signal in [
         signal_hook::consts::SIGHUP,
         signal_hook::consts::SIGINT,
@@ -47,7 +47,7 @@ pub fn guard_main(name: &str) -> io::Result<()> {
     settle(name)
 }
 
-/// The runner's control group is empty and of no more use.
+/// Removes the runner's control group, which is empty.
 fn remove_group(name: &str) {
     let file = format!("{name}.cgroup");
     if let Ok(path) = std::fs::read_to_string(&file) {
@@ -56,23 +56,23 @@ fn remove_group(name: &str) {
     }
 }
 
-/// The runner is gone and nothing of its run is alive: the attempt it had open ends here.
+/// The runner is gone and no process of its run is alive: ends the attempt that it had open.
 fn settle(name: &str) -> io::Result<()> {
     let path = format!("{name}.journal");
     let records = journal::read(path.as_ref())?;
     let Some((run, attempt)) = journal::open_attempt(&records) else {
         return Ok(());
     };
-    // The programs behind its mounts are gone; what hangs there would hang whoever looks.
+    // The programs of its mounts are gone. A dead mount would block every process that reads there.
     if let Some(state) = std::env::current_dir()?.parent() {
         let folder = state.join("runs").join(run.as_str());
         towline_host::mounts::release_below(&folder.join("io"));
-        // Nobody is left who knows whether they hold tokens.
-        for what in crate::launch::SCRIPTS {
+        // It is no longer known whether they hold tokens.
+        for what in crate::launch::SCRIPT_ENDINGS {
             let _ = std::fs::remove_file(folder.join(format!("attempt-{attempt}.{what}")));
         }
     }
-    // A rank had failed and only the nodes were kept: that failure is the ending.
+    // A rank had failed and only the nodes were held: that failure is the ending.
     let held = journal::trace(&records, &run, attempt)
         .held
         .map(|(_, ending)| ending);

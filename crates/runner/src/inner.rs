@@ -1,8 +1,8 @@
-//! The runner inside a container: the same attempt, carried where the image's programs are. It
-//! takes the attempt from stdin, and leaves its ending in the run's folder.
+//! The runner inside a container: runs the same attempt with the image's programs. It reads the
+//! attempt from stdin, and leaves its ending in the run's folder.
 
 use crate::attempt::{Attempt, Change};
-use crate::end_signal::{EndSignal, Giver};
+use crate::end_signal::{EndSignal, SignalSender};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use towline_wire::runner::{Assignment, Stop};
 
 pub const INNER_VERB: &str = "__inner";
 
-/// Where the ending of an attempt is left for the runner outside. Nodes that share the folder have
-/// each their own.
+/// The file of an attempt's ending for the runner outside. Nodes that share the folder have one
+/// each.
 pub(crate) fn ending_file(folder: &Path, assignment: &Assignment) -> PathBuf {
     let node = assignment
         .gang
@@ -26,7 +26,7 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
     towline_host::process::become_subreaper()?;
     let mut assignment: Assignment =
         serde_json::from_reader(io::stdin().lock()).map_err(io::Error::other)?;
-    // What the image sets counts, unless the job says otherwise.
+    // Variables of the image count, unless the job sets them.
     for (name, value) in std::env::vars_os() {
         if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string()) {
             assignment.variables.0.entry(name).or_insert(value);
@@ -44,7 +44,7 @@ pub fn inner_main(folder: &Path) -> io::Result<()> {
     fs::rename(part, file)
 }
 
-/// The attempt to its end; SIGTERM ends it early, with its grace.
+/// Runs the attempt to its end; SIGTERM ends it early, with its grace.
 fn carry(assignment: Assignment, folder: &Path) -> io::Result<Ending> {
     let mut word = EndSignal::new()?;
     let signals_reach_all = assignment.signals_reach_all;
@@ -52,7 +52,7 @@ fn carry(assignment: Assignment, folder: &Path) -> io::Result<Ending> {
     let mut change = attempt.begin();
     while change != Change::Done {
         match word.wait(Some(&attempt), Duration::MAX)? {
-            Some(Giver::Other) if signals_reach_all => attempt.stop_told(Stop::ByUser),
+            Some(SignalSender::Other) if signals_reach_all => attempt.stop_signalled(Stop::ByUser),
             Some(_) => attempt.stop(Stop::ByUser),
             None => {}
         }

@@ -11,10 +11,10 @@ use towline_core::reason::Ending;
 use towline_core::time::Moment;
 use towline_wire::journal::{JournalRecord, line, parse};
 
-/// What the records of one attempt take at most: its claim, its processes, its end.
-const ATTEMPT_BYTES: u64 = 16 << 10;
-/// How long to wait before an end is written again that found no room.
-const ROOM_PAUSE: Duration = Duration::from_millis(250);
+/// The size of the records of one attempt, at most: its claim, its processes, its end.
+const MAX_ATTEMPT_RECORD_BYTES: u64 = 16 << 10;
+/// How long to wait before writing an end again on a full disk.
+const DISK_FULL_PAUSE: Duration = Duration::from_millis(250);
 
 /// An open journal, locked for as long as any copy of its descriptor lives.
 #[derive(Debug)]
@@ -35,31 +35,30 @@ impl Journal {
         Ok(file)
     }
 
-    /// The journal that was handed over as an open descriptor.
+    /// The journal that was passed as an open descriptor.
     pub fn from_descriptor(descriptor: impl AsFd) -> io::Result<Self> {
         Ok(Self(File::from(rustix::io::fcntl_dupfd_cloexec(
             descriptor, 3,
         )?)))
     }
 
-    /// Sets room aside for the records of one attempt, so that its end can be written on a disk
-    /// that others have filled meanwhile. A file system that cannot set room aside is taken at its
-    /// word.
+    /// Reserves space for the records of one attempt, so that its end can be written on a disk that
+    /// has become full. A file system that does not support this is ignored.
     pub fn reserve(&self) -> io::Result<()> {
         let length = self.0.metadata()?.len();
         match rustix::fs::fallocate(
             &self.0,
             rustix::fs::FallocateFlags::KEEP_SIZE,
             length,
-            ATTEMPT_BYTES,
+            MAX_ATTEMPT_RECORD_BYTES,
         ) {
             Err(error) if towline_host::filesystem::is_no_room(&error.into()) => Err(error.into()),
             _ => Ok(()),
         }
     }
 
-    /// Appends in one write; with `sync`, returns only when it is on disk. After an error nothing
-    /// of it is there.
+    /// Appends in one write; with `sync`, returns only when it is on disk. On error nothing of it
+    /// is written.
     pub fn append(&mut self, record: &JournalRecord, sync: bool) -> io::Result<()> {
         self.append_bytes(&line(record), sync)
     }
@@ -76,7 +75,7 @@ impl Journal {
         written
     }
 
-    /// Appends and syncs how an attempt ended. On a full disk it waits for room, because an end
+    /// Appends and syncs how an attempt ended. On a full disk it waits for space, because an end
     /// that is known must not be forgotten. A line that a killed writer left unfinished is closed
     /// first.
     pub fn append_end(&mut self, record: &JournalRecord) -> io::Result<()> {
@@ -84,7 +83,7 @@ impl Journal {
         loop {
             match self.append_bytes(&bytes, true) {
                 Err(error) if towline_host::filesystem::is_no_room(&error) => {
-                    std::thread::sleep(ROOM_PAUSE)
+                    std::thread::sleep(DISK_FULL_PAUSE);
                 }
                 other => return other,
             }
@@ -92,7 +91,7 @@ impl Journal {
     }
 }
 
-/// What a journal tells of one attempt.
+/// The records of one attempt in a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trace {
     pub claimed: Option<Moment>,
@@ -111,23 +110,24 @@ pub fn read(path: &Path) -> io::Result<Vec<JournalRecord>> {
     }
 }
 
-/// The last records of a journal: enough for the attempt it carries now, however long it has grown.
+/// The last records of a journal: enough for its present attempt, however long the journal has
+/// grown.
 pub fn read_end(path: &Path) -> io::Result<Vec<JournalRecord>> {
     use std::io::{Read, Seek, SeekFrom};
-    const END: u64 = 64 << 10;
+    const JOURNAL_END_BYTES: u64 = 64 << 10;
     let mut file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         other => other?,
     };
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(END)))?;
+    file.seek(SeekFrom::Start(length.saturating_sub(JOURNAL_END_BYTES)))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    // The first line may be half of one, which does not parse and is left out.
+    // The first line may be incomplete; then it does not parse and is left out.
     Ok(parse(&bytes))
 }
 
-/// What the records tell of attempt `attempt` of `run`.
+/// The records of attempt `attempt` of `run`.
 pub fn trace(records: &[JournalRecord], run: &RunId, attempt: u32) -> Trace {
     let mut trace = Trace::default();
     for record in records
@@ -141,7 +141,7 @@ pub fn trace(records: &[JournalRecord], run: &RunId, attempt: u32) -> Trace {
                 trace.processes.extend(processes);
             }
             JournalRecord::Held { until, ending, .. } => {
-                trace.held = Some((*until, ending.clone()))
+                trace.held = Some((*until, ending.clone()));
             }
             JournalRecord::End { at, ending, .. } => trace.end = Some((*at, ending.clone())),
         }

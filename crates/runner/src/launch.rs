@@ -23,9 +23,9 @@ use towline_wire::layout::log_name;
 use towline_wire::runner::Assignment;
 
 /// How long a runtime may take to remove a container.
-const REMOVAL: Duration = Duration::from_secs(20);
+const CONTAINER_REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A process of the attempt. Its log is written by itself: nothing of ours sits in between.
+/// A process of the attempt. It writes its log itself, without a pipe through us.
 #[derive(Debug)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -36,7 +36,7 @@ pub(crate) struct Process {
     pub(crate) status: Option<WaitStatus>,
 }
 
-/// What all processes of an attempt share.
+/// The values that all processes of an attempt share.
 #[derive(Debug)]
 pub(crate) struct Launch<'a> {
     pub(crate) assignment: &'a Assignment,
@@ -66,8 +66,8 @@ impl LaunchError {
     }
 }
 
-/// The files of an attempt that are run, by their endings.
-pub(crate) const SCRIPTS: [&str; 2] = ["script", "setup"];
+/// The endings of the script files of an attempt.
+pub(crate) const SCRIPT_ENDINGS: [&str; 2] = ["script", "setup"];
 
 impl Launch<'_> {
     pub(crate) fn set_up(&self) -> Result<Vec<Process>, LaunchError> {
@@ -100,7 +100,7 @@ impl Launch<'_> {
                 match self.start(&executable, node, source, rank_variables(&gang, place)) {
                     Ok(process) => processes.push(process),
                     Err(error) => {
-                        // A gang starts whole or not at all.
+                        // All ranks start, or none.
                         towline_host::process::kill_all_descendants();
                         return Err(error);
                     }
@@ -110,8 +110,8 @@ impl Launch<'_> {
         Ok(processes)
     }
 
-    /// This program once more, with the attempt on its stdin: in the image, or as it is. Variables
-    /// are in no word and in no file.
+    /// Starts this program again, with the attempt on its stdin: in the image, or without one.
+    /// Variables are in no argument and in no file.
     pub(crate) fn inside(&self) -> Result<Process, LaunchError> {
         let program = self.assignment.container.as_ref().map_or_else(
             || "the runner".to_owned(),
@@ -181,7 +181,7 @@ impl Launch<'_> {
         };
         let mut command = Command::new(&order.container.program);
         command.env_clear().envs(&order.variables.0);
-        command.args(container::words(
+        command.args(container::arguments(
             order,
             self.assignment,
             &self.folder.to_string_lossy(),
@@ -191,8 +191,8 @@ impl Launch<'_> {
         Ok(command)
     }
 
-    /// This program, as a file that can be bound: a copy, where another version has taken its
-    /// place.
+    /// The path of this program, to be bound into a container: a copy if another version has
+    /// replaced the file.
     fn own_program(&self) -> io::Result<PathBuf> {
         let own = std::env::current_exe()?;
         if own.exists() {
@@ -203,8 +203,8 @@ impl Launch<'_> {
         Ok(copy)
     }
 
-    /// Whatever is left of it. A runtime with a daemon of its own is not ended by ending its
-    /// client.
+    /// Removes the container. Ending the client of a runtime with a daemon does not end its
+    /// container.
     pub(crate) fn remove_container(&self) {
         if let Some(order) = self
             .assignment
@@ -226,11 +226,11 @@ impl Launch<'_> {
             else {
                 return;
             };
-            // A runtime that hangs is not waited for; what it was to remove is ended with all below
-            // us.
+            // A runtime that hangs is not waited for; its processes below us are killed with all
+            // others.
             let watch = pidfd_open(Pid::from_child(&removing), PidfdFlags::empty());
             let ended = watch.is_ok_and(|watch| {
-                let limit = crate::carry::timespec(REMOVAL);
+                let limit = crate::carry::timespec(CONTAINER_REMOVAL_TIMEOUT);
                 poll(&mut [PollFd::new(&watch, PollFlags::IN)], Some(&limit))
                     .is_ok_and(|ready| ready > 0)
             });
@@ -241,15 +241,15 @@ impl Launch<'_> {
         }
     }
 
-    /// Nothing reads the scripts any more.
+    /// Removes the scripts, which nothing reads any more.
     pub(crate) fn remove_scripts(&self) {
-        for what in SCRIPTS {
+        for what in SCRIPT_ENDINGS {
             let _ = std::fs::remove_file(self.own_file(what));
         }
     }
 
-    /// A file that only this runner writes: nodes that share the folder have each their own, for a
-    /// script must not change under the shell that reads it.
+    /// A file that only this runner writes. Nodes that share the folder have one each, because a
+    /// script must not change while a shell reads it.
     fn own_file(&self, what: &str) -> PathBuf {
         let attempt = self.assignment.attempt;
         self.folder.join(match &self.assignment.gang {
@@ -258,7 +258,7 @@ impl Launch<'_> {
         })
     }
 
-    /// The nodes that are ours: all, or the one this is.
+    /// The nodes that this runner has: all, or one.
     fn nodes(&self) -> std::ops::Range<u32> {
         match &self.assignment.gang {
             Some(place) => place.node..place.node + 1,
@@ -321,7 +321,7 @@ impl Launch<'_> {
             .stdout(Stdio::from(log))
             .stderr(Stdio::from(errors))
             .process_group(0);
-        // Python holds its output back unless told not to, and what it holds back is lost with it.
+        // Python buffers its output by default, and a buffer is lost if Python is killed.
         if !self.assignment.variables.0.contains_key("PYTHONUNBUFFERED") {
             command.env("PYTHONUNBUFFERED", "1");
         }
@@ -341,7 +341,7 @@ impl Launch<'_> {
             source,
         })?;
         let pid = Pid::from_child(&child);
-        // Opened before anybody could have reaped it, so the number is still this process.
+        // Opened before the process could be reaped, so the pid is still this process.
         let watch = pidfd_open(pid, PidfdFlags::empty()).ok();
         Ok(Process {
             pid: pid.as_raw_nonzero().get(),
@@ -377,8 +377,8 @@ impl Launch<'_> {
     }
 }
 
-/// Changes into `folder` around `start`. A child that is told its folder is forked with all our
-/// memory; one that inherits it is spawned without, in a fraction of the time.
+/// Changes into `folder` around `start`. A child with a folder of its own is forked with all our
+/// memory; one that inherits the folder is spawned without, in a fraction of the time.
 fn in_folder<T>(folder: &Path, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let home = File::open(".")?;
     std::env::set_current_dir(folder)?;

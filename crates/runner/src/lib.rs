@@ -1,9 +1,9 @@
-//! What `tow` does on a node of a run: claims the attempt, runs set-up, starts the ranks, forwards
-//! the end, leaves nothing behind, and records how it went.
+//! Runs on a node of a run: claims the attempt, runs set-up, starts the ranks, forwards signals,
+//! leaves no process behind, and records how it ended.
 //!
-//! Two processes per runner. The *guard* is above: should the runner be killed, everything below
-//! it falls to the guard, which ends it and records `node_failed`. Both hold the lock on the
-//! runner's journal; that lock, not a pid, says whether an attempt can still be alive.
+//! Each runner has two processes. The *guard* is the parent: if the runner is killed, its processes
+//! become children of the guard, which ends them and records `node_failed`. Both hold the lock on
+//! the runner's journal. That lock, not a pid, tells whether an attempt can still be alive.
 
 pub mod assemble;
 mod attempt;

@@ -12,7 +12,7 @@ pub(crate) struct MemoryGroup {
     oom_file: &'static str,
 }
 
-/// Where limited groups may be made, and which files say so there.
+/// A hierarchy where limited groups can be made, and the names of its files.
 struct Hierarchy {
     parent: PathBuf,
     home: PathBuf,
@@ -21,7 +21,7 @@ struct Hierarchy {
 }
 
 impl MemoryGroup {
-    /// A new group limited to `bytes`, or `None` where groups are not ours to make.
+    /// A new group limited to `bytes`, or `None` if this user cannot make groups.
     pub(crate) fn create(name: &str, bytes: u64) -> Option<Self> {
         hierarchies().into_iter().find_map(|hierarchy| {
             let folder = hierarchy.parent.join(format!("towline-{name}"));
@@ -40,7 +40,7 @@ impl MemoryGroup {
         })
     }
 
-    /// Runs `start` with this process inside, so that what it starts is born inside.
+    /// Runs `start` with this process inside the group, so that its children start inside.
     pub(crate) fn within<T>(&self, start: impl FnOnce() -> T) -> io::Result<T> {
         fs::write(self.folder.join("cgroup.procs"), "0")?;
         let result = start();
@@ -61,14 +61,15 @@ impl MemoryGroup {
     }
 }
 
-/// Whether a run's `memory` is enforced on this machine, or only counted: tried, because no file
-/// says so.
+/// Whether a run's `memory` is enforced on this machine, or only counted. It is tried, because no
+/// file tells.
 pub fn memory_is_enforced() -> bool {
     let tried = MemoryGroup::create(&format!("probe-{}", std::process::id()), 1 << 40);
     tried.inspect(MemoryGroup::remove).is_some()
 }
 
-/// What the kernel has killed so far for lack of memory in the groups that this process was given.
+/// How many processes the kernel has killed so far for lack of memory in the groups of this
+/// process.
 pub(crate) fn kernel_kills() -> u64 {
     let count = |folder: &Path, file: &str| -> u64 {
         let text = fs::read_to_string(folder.join(file)).unwrap_or_default();
@@ -103,7 +104,7 @@ fn hierarchy_of_line(line: &str) -> Vec<Hierarchy> {
     let relative = path.trim_start_matches('/');
     if number == "0" && controllers.is_empty() {
         let home = Path::new("/sys/fs/cgroup").join(relative);
-        // A group with processes cannot limit its children, so a sibling is as good.
+        // A group with processes cannot limit its children, so a sibling is used.
         let parents = home.ancestors().take(3).filter(|parent| has_memory(parent));
         return parents
             .map(|parent| Hierarchy {

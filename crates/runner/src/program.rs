@@ -1,4 +1,4 @@
-//! From a program to the exact file and words that are executed.
+//! From a program to the exact file and arguments that are executed.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use towline_core::command::Program;
 
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What is handed to the kernel: a file, the name it sees itself under, and its words.
+/// The values for `exec`: a file, the name it sees itself under, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Executable {
     pub(crate) file: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) enum NotExecutable {
 }
 
 impl NotExecutable {
-    /// What a shell would leave with.
+    /// The exit code of a shell for this error.
     pub(crate) const fn exit_code(&self) -> i32 {
         match self {
             Self::NotFound(_) => 127,
@@ -38,7 +38,7 @@ impl NotExecutable {
     }
 }
 
-/// Finds what runs `program`; a script is first written to `script_file`.
+/// Finds the file that runs `program`; a script is first written to `script_file`.
 pub(crate) fn prepare(
     program: &Program,
     workdir: &Path,
@@ -46,7 +46,7 @@ pub(crate) fn prepare(
     script_file: &Path,
 ) -> Result<Executable, NotExecutable> {
     match program {
-        Program::Words(words) => {
+        Program::Argv(words) => {
             let (first, rest) = words
                 .split_first()
                 .ok_or_else(|| NotExecutable::NotFound(String::new()))?;
@@ -115,7 +115,7 @@ fn write_private(file: &Path, bytes: &[u8]) -> io::Result<()> {
         .write_all(bytes)
 }
 
-/// Looks like a shell does: a word with a slash is a path, another is sought in `PATH`.
+/// Searches like a shell: a word with a slash is a path, another is searched in `PATH`.
 fn find(word: &str, workdir: &Path, path: Option<&str>) -> Result<PathBuf, NotExecutable> {
     let executable = |file: &Path| {
         fs::metadata(file)
@@ -144,7 +144,7 @@ mod tests {
     fn words_are_found_like_a_shell_finds_them() {
         let here = Path::new("/");
         let words =
-            |words: &[&str]| Program::Words(words.iter().map(|word| (*word).to_owned()).collect());
+            |words: &[&str]| Program::Argv(words.iter().map(|word| (*word).to_owned()).collect());
         let found = prepare(
             &words(&["sh", "-c", "a b"]),
             here,

@@ -9,8 +9,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use towline_wire::layout::StateFolder;
 
-/// Variables a runner needs of its own, or for the daemon it may start, beside how the network is
-/// reached. Everything else of the daemon's stays with the daemon.
+/// Variables that a runner needs for itself, or for the daemon it may start, besides those of the
+/// network. It gets no other variable of the daemon.
 const OWN_VARIABLES: [&str; 9] = [
     "PATH",
     "HOME",

@@ -1,6 +1,6 @@
-//! The emulator by itself, for programs that measure: says on standard output where it is, in a
-//! line of JSON, and ends with its standard input. `asleep` and `awake` there say whether jobs that
-//! are put from then on run.
+//! The emulator as a program, for measurements: prints its address to standard output, as a line of
+//! JSON, and ends with its standard input. `asleep` and `awake` on standard input decide whether
+//! jobs that are put from then on run.
 
 #![expect(clippy::print_stdout, reason = "what it says is what it is for")]
 

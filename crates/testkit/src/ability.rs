@@ -1,17 +1,17 @@
-//! What this user may do here, found out by the test itself: a part that is not run is said aloud,
-//! and one that could run is never passed over because the program failed to use it.
+//! The permissions of this user on this machine, found out by the test itself. A part that is not run is
+//! reported, and one that could run is never skipped because the program failed to use it.
 
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Says what was not run. Written past the test harness, which keeps the output of good tests to
-/// itself.
+/// Reports a part that was not run. Written past the test harness, which hides the output of
+/// successful tests.
 pub fn not_run(what: &str) {
     let _ = writeln!(std::io::stderr(), "not run: {what}");
 }
 
-/// Whether groups can be made and pulled (version 2).
+/// Whether control groups can be made and killed (version 2).
 pub fn may_make_groups() -> bool {
     own("0::").is_some_and(|path| {
         ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
@@ -40,7 +40,7 @@ pub fn may_limit_memory() -> bool {
     version_1 || version_2()
 }
 
-/// Our own group's path, from the line of `/proc/self/cgroup` that holds `mark`.
+/// The path of our own group, from the line of `/proc/self/cgroup` that contains `mark`.
 fn own(mark: &str) -> Option<PathBuf> {
     let text = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = text

@@ -1,12 +1,12 @@
-//! What long campaigns share: a seed that gives the same one everywhere, their length, and what
-//! they submit.
+//! Parts that long campaigns share: a seed that reproduces a campaign, its length, and its
+//! submissions.
 
 /// Whether campaigns run in full: `cargo xtask soak`.
 pub fn is_soak() -> bool {
     std::env::var_os("TOW_SOAK").is_some()
 }
 
-/// `TOW_SEED`, or the one that CI has.
+/// `TOW_SEED`, or the seed of CI.
 pub fn seed() -> u64 {
     std::env::var("TOW_SEED")
         .ok()
@@ -14,12 +14,12 @@ pub fn seed() -> u64 {
         .unwrap_or(20_261_115)
 }
 
-/// A small generator.
+/// A small random generator.
 #[derive(Debug, Clone)]
 pub struct Seeded(pub u64);
 
 impl Seeded {
-    /// Of nothing, there is only the first.
+    /// A number below `below`; 0 when `below` is 0.
     pub fn next(&mut self, below: usize) -> usize {
         self.0 = self
             .0
@@ -57,7 +57,7 @@ pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
-/// What is submitted to a cluster that is not this machine.
+/// The kind of submission to a cluster that is not this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     One,
@@ -68,7 +68,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The options that ask for it.
+    /// The options for it.
     pub const fn words(self) -> &'static [&'static str] {
         match self {
             Self::One => &[],
@@ -87,8 +87,9 @@ impl Shape {
     }
 }
 
-/// The points of client and daemon that a run on any such cluster passes, beside those of its kind.
-pub fn points_on_the_way() -> impl Iterator<Item = &'static str> {
+/// The crash points of client and daemon that a run on any such cluster passes, besides those of
+/// its kind.
+pub fn shared_crash_points() -> impl Iterator<Item = &'static str> {
     let passed = [
         "client.",
         "daemon.submit.",

@@ -1,4 +1,4 @@
-//! A small disk of its own, in memory, that can be filled and emptied.
+//! A small disk in memory that can be filled and emptied.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,24 +15,24 @@ pub struct Disk {
     taker: Mutex<Option<Taker>>,
 }
 
-/// Somebody who takes whatever room there is.
+/// A thread that takes all free space.
 #[derive(Debug)]
 struct Taker {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
-/// What takes up the room that is taken away.
-const BALLAST: &str = "ballast";
-const FILES: &str = "files";
+/// The file that takes up the space.
+const BALLAST_FILE: &str = "ballast";
+const FILES_FOLDER: &str = "files";
 
 impl Disk {
-    /// `None` where this user may not mount anything. It holds some thousands of files.
+    /// `None` if this user may not mount. It holds some thousands of files.
     pub fn mount(at: &Path, kilobytes: u32) -> Option<Self> {
         Self::mount_with_files(at, kilobytes, 20_000)
     }
 
-    /// One that holds only so many files.
+    /// A disk that holds only so many files.
     pub fn mount_with_files(at: &Path, kilobytes: u32, files: u32) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let options = format!("size={kilobytes}k,nr_inodes={files},mode=0700");
@@ -51,19 +51,19 @@ impl Disk {
         &self.path
     }
 
-    /// Takes away all but so many bytes.
+    /// Takes all space except so many bytes.
     pub fn leave(&self, bytes: u64) {
-        take(&self.path, bytes);
+        fill(&self.path, bytes);
     }
 
-    /// Takes all away, and whatever becomes free later too, until it is relieved.
+    /// Takes all space, and whatever becomes free later, until it is relieved.
     pub fn leave_nothing_for_long(&self) {
         self.leave(0);
         let (stop, path) = (Arc::new(AtomicBool::new(false)), self.path.clone());
-        let told = Arc::clone(&stop);
+        let stopped = Arc::clone(&stop);
         let taking = move || {
-            while !told.load(Ordering::Relaxed) {
-                take(&path, 0);
+            while !stopped.load(Ordering::Relaxed) {
+                fill(&path, 0);
                 std::thread::sleep(Duration::from_millis(1));
             }
         };
@@ -84,9 +84,9 @@ impl Disk {
         }
     }
 
-    /// Takes away all but so many files.
+    /// Takes all files except so many.
     pub fn leave_files(&self, files: u64) {
-        let folder = self.path.join(FILES);
+        let folder = self.path.join(FILES_FOLDER);
         if fs::create_dir_all(&folder).is_err() {
             return;
         }
@@ -99,27 +99,27 @@ impl Disk {
         }
     }
 
-    /// Files can be made again.
+    /// Frees the files that were taken.
     pub fn give_files_back(&self) {
-        let _ = fs::remove_dir_all(self.path.join(FILES));
+        let _ = fs::remove_dir_all(self.path.join(FILES_FOLDER));
     }
 
-    /// Gives everything back.
+    /// Frees everything.
     pub fn relieve(&self) {
         self.send_away(None);
-        let _ = fs::remove_file(self.path.join(BALLAST));
+        let _ = fs::remove_file(self.path.join(BALLAST_FILE));
         self.give_files_back();
     }
 }
 
-fn take(path: &Path, but: u64) {
+fn fill(path: &Path, but: u64) {
     let room = rustix::fs::statvfs(path).unwrap();
     let free = (room.f_bavail * room.f_frsize).saturating_sub(but);
-    // Without files left, or where somebody else takes the room first, it is as full as it can be.
+    // Without free files, or if another process takes the space first, it is as full as it can be.
     let Ok(ballast) = fs::OpenOptions::new()
         .create(true)
         .append(true)
-        .open(path.join(BALLAST))
+        .open(path.join(BALLAST_FILE))
     else {
         return;
     };
@@ -135,7 +135,7 @@ fn take(path: &Path, but: u64) {
 impl Drop for Disk {
     fn drop(&mut self) {
         self.send_away(None);
-        // Something of a home that is being dropped may still be at work there.
+        // Processes of a home that is being dropped may still be at work there.
         let _ = Command::new("umount")
             .arg("--lazy")
             .arg(&self.path)

@@ -1,5 +1,5 @@
-//! What others could get at: folders that they may enter, sockets they may connect to, ports that
-//! are listened on.
+//! Finds what other users could access: folders that they may enter, sockets they may connect to,
+//! listening ports.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,12 +24,12 @@ pub fn all_below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The permissions of a file or folder; `None` where it is gone again.
+/// The permissions of a file or folder; `None` if it is gone again.
 pub fn mode(path: &Path) -> Option<u32> {
     Some(path.symlink_metadata().ok()?.permissions().mode() & 0o777)
 }
 
-/// The folders below one, itself included, that others than their owner may look into or enter.
+/// The folders below one, itself included, that other users may list or enter.
 pub fn open_folders(folder: &Path) -> Vec<PathBuf> {
     let is_open = |path: &PathBuf| {
         path.symlink_metadata()

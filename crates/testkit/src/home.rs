@@ -1,5 +1,5 @@
-//! A home of its own for every test: state, configuration and project in a temporary folder, and
-//! nothing of ours alive when it is dropped.
+//! A home of its own for every test: state, configuration and project in a temporary folder. No
+//! process of Towline is alive when it is dropped.
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use towline_host::process;
 use towline_wire::layout::StateFolder;
 
-/// What a finished `tow`, or another program, left.
+/// The result of a finished `tow`, or of another program.
 #[derive(Debug, Clone)]
 pub struct Output {
     pub code: i32,
@@ -61,7 +61,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// `built` is the test profile's binary; `TOW_TEST_BINARY` names the shipped one instead.
+    /// `built` is the binary of the test profile; `TOW_TEST_BINARY` names the shipped one instead.
     pub fn new(built: &str) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("tow-test-")
@@ -83,15 +83,15 @@ impl Home {
         home
     }
 
-    /// Runs get frozen code, as they do for users. Without it they start in the project's folder,
-    /// so that a test can talk to them through files there.
+    /// Runs get a snapshot of the code, as they do for users. Without it they start in the
+    /// project's folder, so that a test can communicate with them through files there.
     #[must_use]
     pub fn freezing(mut self) -> Self {
         self.unset("TOW_IN_PLACE");
         self
     }
 
-    /// A variable for every `tow` from here on.
+    /// Sets a variable for every `tow` from here on.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.set(name, value);
@@ -127,7 +127,7 @@ impl Home {
     pub fn configure(&self, text: &str) {
         fs::write(self.path("config/towline/config.yaml"), text).unwrap();
     }
-    /// Agrees to what the project's configuration is now.
+    /// Trusts the present configuration of the project.
     #[track_caller]
     pub fn trust(&self) {
         self.tow(["trust", "--yes"]).ok();
@@ -168,7 +168,7 @@ impl Home {
         self.command(words).output().unwrap().into()
     }
 
-    /// `tow` from a shell whose umask takes no permission away.
+    /// `tow` from a shell with umask 0.
     #[track_caller]
     pub fn tow_with_open_umask<S: AsRef<OsStr>>(
         &self,
@@ -191,7 +191,7 @@ impl Home {
         shell.output().unwrap().into()
     }
 
-    /// Submits what a job file says, with more options; the id.
+    /// Submits a job file, with more options; returns the id.
     #[track_caller]
     pub fn submit_file(&self, text: &str, more: &[&str]) -> String {
         self.write("job.yaml", text);
@@ -235,7 +235,7 @@ impl Home {
         });
     }
 
-    /// The daemon's pid, if one is there.
+    /// The daemon's pid, if it runs.
     pub fn daemon(&self) -> Option<i32> {
         let status = self.tow(["daemon", "status", "--json"]).json();
         status["status"]["pid"]
@@ -243,8 +243,8 @@ impl Home {
             .and_then(|pid| i32::try_from(pid).ok())
     }
 
-    /// SIGKILL for the daemon. Another may be there at once: whoever follows a run starts it.
-    /// Whether there was one to kill.
+    /// Kills the daemon by SIGKILL. Another may start at once, because a client that follows a run
+    /// starts it. Returns whether there was one to kill.
     pub fn kill_daemon(&self) -> bool {
         let pid = self.daemon();
         if let Some(pid) = pid {
@@ -295,7 +295,7 @@ impl Home {
 }
 
 impl Home {
-    /// Control groups of runners that were shot and had nobody to remove them.
+    /// Removes control groups of runners that were killed.
     fn remove_groups(&self) {
         for entry in fs::read_dir(self.state().runners())
             .into_iter()
@@ -327,7 +327,7 @@ impl Drop for Home {
             )
             .unwrap();
         }
-        // A run that ends may start another daemon, so go round until nothing is left.
+        // A run that ends may start another daemon, so repeat until nothing is left.
         let lock = self.state().daemon_lock();
         crate::until("everything of this home to be gone", || {
             if towline_host::lock::is_held(&lock).unwrap_or(false) {

@@ -1,6 +1,6 @@
-//! Test support: a hermetic home for the real `tow`, a toy cluster with fault switches, and the
-//! contract suite that every kind of cluster passes; real services to test against, and an emulator of one
-//! that nobody can run.
+//! Test support: a hermetic home for the real `tow`, a toy cluster with faults, and the contract
+//! suite that every kind of cluster passes; real services to test against, and an emulator of
+//! Azure ML.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,4 +24,4 @@ mod wait;
 
 pub use home::{Home, Output};
 pub use program::program;
-pub use wait::{patiently, until};
+pub use wait::{until, until_within};

@@ -1,4 +1,4 @@
-//! Pages of the documentation that are run: what stands on them works, in their order.
+//! Runs the commands of documentation pages, in their order.
 
 use crate::{Home, Output};
 use std::fs;
@@ -33,7 +33,7 @@ pub fn commands(page: impl AsRef<Path>) -> Vec<String> {
     blocks(page.as_ref(), "sh")
 }
 
-/// The configuration that a page has its reader write: its blocks of YAML.
+/// The configuration that a page asks its reader to write: its blocks of YAML.
 #[track_caller]
 pub fn settings(page: impl AsRef<Path>) -> String {
     blocks(page.as_ref(), "yaml").join("\n") + "\n"
@@ -60,8 +60,8 @@ fn blocks(page: &Path, language: &str) -> Vec<String> {
     lines
 }
 
-/// Runs a line as the page's reader would: `tow` by its name, and `ssh` with this configuration, as
-/// if the reader had it. What names a configuration itself has that.
+/// Runs a line as the page's reader would: `tow` by its name, and `ssh` with this configuration. A
+/// line that names a configuration itself uses that one.
 pub fn run(home: &Home, ssh_config: &Path, line: &str) -> Output {
     let bin = home.path("bin");
     if !bin.exists() {

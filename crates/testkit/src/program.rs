@@ -4,11 +4,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// Writes a program that can be started at once. A process of its own writes it: what this one has
-/// open for writing, its other threads hand on to whatever they start, and a file that anybody may
-/// write is not run.
+/// Writes a program that can be started at once. Another process writes it: a descriptor that is
+/// open for writing here is inherited by processes that other threads start, and a file that is
+/// open for writing cannot be executed.
 ///
 /// # Panics
+///
 /// When it cannot be written.
 pub fn program(path: &Path, text: impl AsRef<[u8]>) {
     let draft = path.with_extension("draft");

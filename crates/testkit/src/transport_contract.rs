@@ -1,24 +1,31 @@
-//! The contract of `Transport`: one suite for every way to a machine. What only one of them can
-//! suffer (a cut connection, a changed key) is tested beside it.
+//! The contract of `Transport`: one suite for every kind of connection to a machine. Troubles of one
+//! kind alone (a cut connection, a changed key) are tested beside it.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+mod files;
+mod ports;
+
+use files::{
+    a_file_is_put_with_its_folders_and_its_mode, a_put_that_fails_changes_nothing,
+    parts_of_files_are_read, paths_are_below_the_home,
+};
+use ports::a_port_carries_bytes;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 use towline_core::ErrorKind;
 use towline_core::transport::{Ran, Transport};
 
-/// What a transport brings to be tested. The machine must see this one's loopback as its own.
+/// A transport to test. The machine must see this one's loopback as its own.
 pub trait Stage: Sync {
     fn transport(&self) -> &dyn Transport;
-    /// An empty folder over there, by its whole path.
+    /// An empty folder on the machine, by its absolute path.
     fn folder(&self) -> &str;
 }
 
-/// Nothing here takes that long.
-const LIMIT: Duration = Duration::from_secs(50);
+/// No step of the suite takes that long.
+const STEP_TIMEOUT: Duration = Duration::from_secs(50);
 
-/// Words that a shell somewhere would change.
-const HOSTILE: [&str; 24] = [
+/// Words that some shell would change.
+const HOSTILE_WORDS: [&str; 24] = [
     "",
     " ",
     "two  blanks",
@@ -51,7 +58,7 @@ pub fn check(stage: &dyn Stage) {
     codes_are_the_commands_own(stage);
     bytes_are_bytes(stage);
     a_limit_is_kept(stage);
-    a_session_goes_both_ways(stage);
+    a_session_has_input_and_output(stage);
     a_session_can_be_hung_up(stage);
     a_file_is_put_with_its_folders_and_its_mode(stage);
     a_put_that_fails_changes_nothing(stage);
@@ -61,12 +68,12 @@ pub fn check(stage: &dyn Stage) {
     many_may_call_at_once(stage);
 }
 
-/// The part that is about what commands are given and what they print.
+/// The part that is about the arguments and the output of commands.
 pub fn check_output(stage: &dyn Stage) {
     words_arrive_as_they_are(stage);
     codes_are_the_commands_own(stage);
     bytes_are_bytes(stage);
-    a_session_goes_both_ways(stage);
+    a_session_has_input_and_output(stage);
     parts_of_files_are_read(stage);
     paths_are_below_the_home(stage);
 }
@@ -74,11 +81,11 @@ pub fn check_output(stage: &dyn Stage) {
 fn run(stage: &dyn Stage, words: &[&str], input: &[u8]) -> Ran {
     stage
         .transport()
-        .run(words, input, LIMIT)
+        .run(words, input, STEP_TIMEOUT)
         .unwrap_or_else(|error| panic!("{words:?}: {error} {:?}", error.hints()))
 }
 
-/// All byte values, and nothing that repeats where pieces may be cut.
+/// All byte values, without a period that could hide a mistake between two blocks.
 fn bytes(length: usize) -> Vec<u8> {
     (0..length)
         .map(|at| u8::try_from((at + at / 251) % 256).unwrap_or(0))
@@ -88,7 +95,7 @@ fn bytes(length: usize) -> Vec<u8> {
 fn words_arrive_as_they_are(stage: &dyn Stage) {
     let words: Vec<&str> = ["printf", "%s\\0", "first"]
         .into_iter()
-        .chain(HOSTILE)
+        .chain(HOSTILE_WORDS)
         .collect();
     let ran = run(stage, &words, b"");
     let expected: Vec<u8> = words[2..]
@@ -99,7 +106,7 @@ fn words_arrive_as_they_are(stage: &dyn Stage) {
         String::from_utf8_lossy(&ran.out),
         String::from_utf8_lossy(&expected)
     );
-    for word in HOSTILE {
+    for word in HOSTILE_WORDS {
         assert_eq!(
             run(stage, &["printf", "%s", word], b"").out,
             word.as_bytes(),
@@ -113,7 +120,7 @@ fn words_arrive_as_they_are(stage: &dyn Stage) {
     );
     for refused in [&["-x"][..], &["printf", "a\0b"], &[], &[""]] {
         assert!(
-            stage.transport().run(refused, b"", LIMIT).is_err(),
+            stage.transport().run(refused, b"", STEP_TIMEOUT).is_err(),
             "{refused:?}"
         );
     }
@@ -142,7 +149,7 @@ fn codes_are_the_commands_own(stage: &dyn Stage) {
         );
     }
     assert_eq!(run(stage, &["tow-no-such-program"], b"").code, 127);
-    // The program of that name is meant, not what a shell has of that name.
+    // A program of that name is started, not a builtin of a shell.
     assert_eq!(run(stage, &["exit", "7"], b"").code, 127);
 }
 
@@ -154,7 +161,7 @@ fn bytes_are_bytes(stage: &dyn Stage) {
         "{} bytes came back",
         ran.out.len()
     );
-    // Nobody need read what he is given, and much may be said on both ways out.
+    // A command need not read its input, and may write much to both outputs.
     assert_eq!(run(stage, &["true"], &all).code, 0);
     let ran = run(
         stage,
@@ -182,7 +189,7 @@ fn a_limit_is_kept(stage: &dyn Stage) {
     assert_eq!(ran.out, b"on\n");
 }
 
-fn a_session_goes_both_ways(stage: &dyn Stage) {
+fn a_session_has_input_and_output(stage: &dyn Stage) {
     let mut session = stage
         .transport()
         .spawn(&[
@@ -222,7 +229,7 @@ fn a_session_goes_both_ways(stage: &dyn Stage) {
             .expect("it ends"),
         127
     );
-    // What nobody takes is in nobody's way.
+    // An output that nobody reads does not block the command.
     let mut session = stage
         .transport()
         .spawn(&["sh", "-c", "cat; head -c 1000000 /dev/zero; exit 255"])
@@ -243,218 +250,6 @@ fn a_session_can_be_hung_up(stage: &dyn Stage) {
     assert_eq!(reader.join().expect("no panic").expect("an end"), 0);
     let _ = session.wait();
     drop(stage.transport().spawn(&["cat"]).expect("it starts"));
-}
-
-fn a_file_is_put_with_its_folders_and_its_mode(stage: &dyn Stage) {
-    let folder = stage.folder();
-    let mode = |path: &str| {
-        String::from_utf8_lossy(&run(stage, &["stat", "-c", "%a", path], b"").out)
-            .trim()
-            .to_owned()
-    };
-    for (at, (bytes, wanted)) in [
-        (bytes(10 << 20), 0o600),
-        (b"#!/bin/sh\n".to_vec(), 0o755),
-        (Vec::new(), 0o444),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let path = format!("{folder}/put/a b/it's \"$x\" \\ {at}\nend");
-        for _ in 0..2 {
-            stage
-                .transport()
-                .put(&path, &mut bytes.as_slice(), wanted)
-                .unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(mode(&path), format!("{wanted:o}"));
-            assert!(
-                stage
-                    .transport()
-                    .get(&path, 0..u64::MAX)
-                    .expect("it is read")
-                    == Some(bytes.clone()),
-                "{path}"
-            );
-        }
-    }
-    assert_eq!(
-        (
-            mode(&format!("{folder}/put")),
-            mode(&format!("{folder}/put/a b"))
-        ),
-        ("700".to_owned(), "700".to_owned())
-    );
-    assert_eq!(left(stage, "put/a b"), 3, "nothing else is left there");
-}
-
-/// How many entries a folder of ours has.
-fn left(stage: &dyn Stage, below: &str) -> usize {
-    let ran = run(
-        stage,
-        &[
-            "sh",
-            "-c",
-            "cd \"$1\" && set -- * .t* && for each; do [ -e \"$each\" ] && printf x; done",
-            "sh",
-            &format!("{}/{below}", stage.folder()),
-        ],
-        b"",
-    );
-    ran.out.len()
-}
-
-struct Breaks(usize);
-
-impl Read for Breaks {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let count = bytes.len().min(self.0);
-        self.0 -= count;
-        if count == 0 {
-            Err(io::Error::other("the disk is gone"))
-        } else {
-            Ok(count)
-        }
-    }
-}
-
-fn a_put_that_fails_changes_nothing(stage: &dyn Stage) {
-    let (transport, folder) = (stage.transport(), stage.folder());
-    let path = format!("{folder}/kept/file");
-    transport
-        .put(&path, &mut &b"old"[..], 0o600)
-        .expect("it is put");
-    let error = transport
-        .put(&path, &mut Breaks(1 << 20), 0o600)
-        .expect_err("it cannot be read");
-    assert!(error.to_string().contains("the disk is gone"), "{error}");
-    assert!(
-        transport
-            .put(&format!("{path}/below"), &mut &b"new"[..], 0o600)
-            .is_err(),
-        "a file is in the way"
-    );
-    assert!(
-        transport
-            .put(&format!("{folder}/kept"), &mut &b"new"[..], 0o600)
-            .is_err(),
-        "a folder is in the way"
-    );
-    crate::until("what was begun to be gone", || {
-        (left(stage, "kept") == 1).then_some(())
-    });
-    assert_eq!(
-        transport.get(&path, 0..10).expect("it is read"),
-        Some(b"old".to_vec())
-    );
-}
-
-fn parts_of_files_are_read(stage: &dyn Stage) {
-    let (transport, folder) = (stage.transport(), stage.folder());
-    let (path, all) = (format!("{folder}/-parts"), bytes(100_000));
-    transport
-        .put(&path, &mut all.as_slice(), 0o600)
-        .expect("it is put");
-    for (from, to) in [
-        (0, 0),
-        (0, 1),
-        (7, 99),
-        (0, 100_000),
-        (99_999, 100_000),
-        (99_999, 200_000),
-        (100_000, 100_001),
-        (1 << 40, 1 << 41),
-        (5, u64::MAX),
-        (9, 3),
-    ] {
-        let part = transport
-            .get(&path, from..to)
-            .expect("it is read")
-            .expect("it is there");
-        let expected: Vec<u8> = all
-            .iter()
-            .skip(usize::try_from(from).expect("small"))
-            .take(usize::try_from(to.saturating_sub(from)).expect("small"))
-            .copied()
-            .collect();
-        assert!(part == expected, "{from}..{to}: {} bytes", part.len());
-    }
-    for missing in [
-        format!("{folder}/nothing"),
-        format!("{folder}/no/such/folder"),
-        format!("{path}/below"),
-        format!("{folder}/a: Permission denied"),
-    ] {
-        assert_eq!(
-            transport.get(&missing, 0..10).expect("it can be asked"),
-            None,
-            "{missing}"
-        );
-    }
-    assert!(
-        transport.get(folder, 0..10).is_err(),
-        "a folder is not a file"
-    );
-}
-
-fn paths_are_below_the_home(stage: &dyn Stage) {
-    let name = format!("-tow test {}/file", std::process::id());
-    stage
-        .transport()
-        .put(&name, &mut &b"home"[..], 0o600)
-        .expect("it is put");
-    assert_eq!(
-        stage.transport().get(&name, 0..10).expect("it is read"),
-        Some(b"home".to_vec())
-    );
-    assert_eq!(run(stage, &["cat", "--", &name], b"").out, b"home");
-    run(
-        stage,
-        &["rm", "-r", "--", name.trim_end_matches("/file")],
-        b"",
-    );
-}
-
-fn a_port_carries_bytes(stage: &dyn Stage) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    let port = listener.local_addr().expect("an address").port();
-    std::thread::spawn(move || {
-        for mut peer in listener.incoming().flatten() {
-            std::thread::spawn(move || {
-                let mut back = peer.try_clone().expect("a second hand");
-                let _ = io::copy(&mut peer, &mut back);
-                let _ = back.shutdown(Shutdown::Write);
-            });
-        }
-    });
-    let forward = stage
-        .transport()
-        .forward("127.0.0.1", port)
-        .expect("a way there");
-    let way = (Ipv4Addr::LOCALHOST, forward.port());
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                let mut near = TcpStream::connect(way).expect("it listens");
-                let (sent, mut back) = (bytes(1 << 20), Vec::new());
-                let mut writer = near.try_clone().expect("a second hand");
-                let all = sent.clone();
-                std::thread::spawn(move || {
-                    writer.write_all(&all).expect("it is taken");
-                    writer.shutdown(Shutdown::Write).expect("an end");
-                });
-                near.read_to_end(&mut back).expect("it comes back");
-                assert!(back == sent, "{} bytes came back", back.len());
-            });
-        }
-    });
-    let mut open = TcpStream::connect(way).expect("it listens");
-    open.write_all(b"x").expect("it is taken");
-    open.read_exact(&mut [0]).expect("it comes back");
-    drop(forward);
-    assert_eq!(open.read(&mut [0]).unwrap_or(0), 0, "what was open is cut");
-    crate::until("the port to be closed", || {
-        TcpStream::connect(way).is_err().then_some(())
-    });
 }
 
 fn many_may_call_at_once(stage: &dyn Stage) {

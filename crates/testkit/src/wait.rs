@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Asks `condition` until it gives something; fails the test with `what` after a minute.
+/// Calls `condition` until it returns a value; fails the test with `what` after a minute.
 pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     let mut pause = Duration::from_millis(1);
@@ -19,9 +19,9 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// As [`until`], for what takes longer than a minute.
+/// As [`until`], for conditions that may take longer than a minute.
 #[track_caller]
-pub fn patiently<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+pub fn until_within<T>(seconds: u64, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(value) = condition() {

@@ -1,4 +1,4 @@
-//! The real parts do what tests rely on: judged by clients of others and by plain sockets.
+//! The real parts do what tests rely on, checked by clients of others and by plain sockets.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use towline_testkit::real::http::{Connection, request};
 use towline_testkit::real::{Azurite, Fault, FaultProxy, Rule, S3Server};
 
-const VERSION: (&str, &str) = ("x-ms-version", "2022-11-02");
-const BLOCK_BLOB: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
+const VERSION_HEADER: (&str, &str) = ("x-ms-version", "2022-11-02");
+const BLOCK_BLOB_HEADER: (&str, &str) = ("x-ms-blob-type", "BlockBlob");
 
 /// A blob's URL with a signature for everything.
 fn signed(endpoint: &str, azurite: &Azurite, path: &str) -> String {
@@ -23,7 +23,7 @@ fn put(endpoint: &str, azurite: &Azurite, path: &str, body: &[u8]) {
     let answer = request(
         "PUT",
         &signed(endpoint, azurite, path),
-        &[VERSION, BLOCK_BLOB],
+        &[VERSION_HEADER, BLOCK_BLOB_HEADER],
         body,
     )
     .unwrap();
@@ -119,9 +119,14 @@ fn a_second_account_is_a_source_of_copies() {
     azurite.make_container_of(to, "target");
     let source = format!("{}/source/b?{}", from.endpoint, from.sas("rwc", 600));
     assert_eq!(
-        request("PUT", &source, &[VERSION, BLOCK_BLOB], b"copied")
-            .unwrap()
-            .status,
+        request(
+            "PUT",
+            &source,
+            &[VERSION_HEADER, BLOCK_BLOB_HEADER],
+            b"copied"
+        )
+        .unwrap()
+        .status,
         201
     );
     let target = signed(azurite.endpoint(), azurite, "target/b");
@@ -129,7 +134,7 @@ fn a_second_account_is_a_source_of_copies() {
         "PUT",
         &target,
         &[
-            VERSION,
+            VERSION_HEADER,
             ("x-ms-copy-source", &source),
             ("x-ms-requires-sync", "true"),
         ],
@@ -138,7 +143,9 @@ fn a_second_account_is_a_source_of_copies() {
     .unwrap();
     assert_eq!(answer.status, 202, "{answer:?}");
     assert_eq!(
-        request("GET", &target, &[VERSION], b"").unwrap().body,
+        request("GET", &target, &[VERSION_HEADER], b"")
+            .unwrap()
+            .body,
         b"copied"
     );
 
@@ -148,7 +155,7 @@ fn a_second_account_is_a_source_of_copies() {
         "PUT",
         &target,
         &[
-            VERSION,
+            VERSION_HEADER,
             ("x-ms-copy-source", &source),
             ("x-ms-requires-sync", "true"),
         ],
@@ -173,13 +180,15 @@ fn a_killed_service_keeps_what_it_has_answered() {
     azurite.kill();
     assert_eq!(azurite.pid(), None);
     assert_eq!(
-        request("GET", &url, &[VERSION], b"").unwrap_err().kind(),
+        request("GET", &url, &[VERSION_HEADER], b"")
+            .unwrap_err()
+            .kind(),
         ErrorKind::ConnectionRefused
     );
     azurite.restart();
     assert_eq!(azurite.endpoint(), endpoint);
     assert_eq!(
-        request("GET", &url, &[VERSION], b"").unwrap().body,
+        request("GET", &url, &[VERSION_HEADER], b"").unwrap().body,
         b"before the end"
     );
     assert_eq!(client.list("kept", ""), [("blob".to_owned(), 14)]);
@@ -199,9 +208,12 @@ fn a_service_killed_at_work_keeps_what_it_has_answered() {
                 let mut connection = Connection::open(&endpoint).unwrap();
                 for number in 0.. {
                     let url = format!("{endpoint}/busy/{worker}-{number}?{sas}");
-                    let Ok(answer) =
-                        connection.request("PUT", &url, &[VERSION, BLOCK_BLOB], url.as_bytes())
-                    else {
+                    let Ok(answer) = connection.request(
+                        "PUT",
+                        &url,
+                        &[VERSION_HEADER, BLOCK_BLOB_HEADER],
+                        url.as_bytes(),
+                    ) else {
                         return;
                     };
                     assert_eq!(answer.status, 201, "{answer:?}");
@@ -219,7 +231,7 @@ fn a_service_killed_at_work_keeps_what_it_has_answered() {
     }
     azurite.restart();
     for url in answered.lock().unwrap().iter() {
-        let answer = request("GET", url, &[VERSION], b"").unwrap();
+        let answer = request("GET", url, &[VERSION_HEADER], b"").unwrap();
         assert_eq!(
             (answer.status, answer.body),
             (200, url.as_bytes().to_vec()),
@@ -323,13 +335,13 @@ impl Broken {
     }
     fn get(&self, connection: &mut Connection) -> std::io::Result<Vec<u8>> {
         connection
-            .request("GET", &self.url("blob"), &[VERSION], b"")
+            .request("GET", &self.url("blob"), &[VERSION_HEADER], b"")
             .map(|answer| answer.body)
     }
     fn connect(&self) -> Connection {
         Connection::open(&self.endpoint).unwrap()
     }
-    /// What lies there, asked past the proxy.
+    /// The stored bytes, read without the proxy.
     fn stored(&self, name: &str) -> Option<Vec<u8>> {
         let answer = request(
             "GET",
@@ -338,7 +350,7 @@ impl Broken {
                 self.azurite,
                 &format!("{}/{name}", self.container),
             ),
-            &[VERSION],
+            &[VERSION_HEADER],
             b"",
         )
         .unwrap();
@@ -358,7 +370,7 @@ fn what_is_not_hurt_passes_on_one_connection_and_is_counted() {
         assert_eq!(broken.get(&mut connection).unwrap(), body());
     }
     let head = connection
-        .request("HEAD", &broken.url("blob"), &[VERSION], b"")
+        .request("HEAD", &broken.url("blob"), &[VERSION_HEADER], b"")
         .unwrap();
     assert_eq!(
         (head.status, head.header("content-length"), head.body.len()),
@@ -368,7 +380,7 @@ fn what_is_not_hurt_passes_on_one_connection_and_is_counted() {
         .request(
             "GET",
             &broken.url("blob"),
-            &[VERSION, ("x-ms-range", "bytes=10-19")],
+            &[VERSION_HEADER, ("x-ms-range", "bytes=10-19")],
             b"",
         )
         .unwrap();
@@ -377,7 +389,7 @@ fn what_is_not_hurt_passes_on_one_connection_and_is_counted() {
         let url = broken.url(&format!("blocks?comp=block&blockid={id}"));
         assert_eq!(
             connection
-                .request("PUT", &url, &[VERSION], b"block")
+                .request("PUT", &url, &[VERSION_HEADER], b"block")
                 .unwrap()
                 .status,
             201
@@ -390,7 +402,7 @@ fn what_is_not_hurt_passes_on_one_connection_and_is_counted() {
             .request(
                 "PUT",
                 &broken.url("blocks?comp=blocklist"),
-                &[VERSION],
+                &[VERSION_HEADER],
                 list.as_bytes()
             )
             .unwrap()
@@ -472,7 +484,7 @@ fn resets_come_before_within_and_after_the_request() {
         let error = request(
             "PUT",
             &broken.url(&name),
-            &[VERSION, BLOCK_BLOB],
+            &[VERSION_HEADER, BLOCK_BLOB_HEADER],
             &vec![7; 100_000],
         )
         .unwrap_err();
@@ -514,7 +526,13 @@ fn a_lost_answer_is_lost_after_the_deed() {
     broken
         .proxy
         .inject(Rule::new(Fault::LostAnswer).to("PUT", "/lost/").nth(1));
-    let error = request("PUT", &broken.url("new"), &[VERSION, BLOCK_BLOB], b"done").unwrap_err();
+    let error = request(
+        "PUT",
+        &broken.url("new"),
+        &[VERSION_HEADER, BLOCK_BLOB_HEADER],
+        b"done",
+    )
+    .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
     assert_eq!(broken.stored("new").unwrap(), b"done");
     assert_eq!(broken.proxy.seen()[0].status, Some(201));
@@ -535,7 +553,7 @@ fn refusals_are_answers_on_a_connection_that_stays() {
             .request(
                 "PUT",
                 &broken.url("new"),
-                &[VERSION, BLOCK_BLOB],
+                &[VERSION_HEADER, BLOCK_BLOB_HEADER],
                 &[1; 1000],
             )
             .unwrap();
@@ -599,14 +617,14 @@ fn bodies_are_hurt_as_said() {
     assert_eq!(broken.get(&mut broken.connect()).unwrap(), body());
     assert_eq!(broken.proxy.faults(), 4);
 
-    // A length that a HEAD tells can be wrong too, but it has no byte to flip.
+    // A HEAD can have a wrong length too, but it has no byte to flip.
     broken.proxy.heal();
     broken
         .proxy
         .inject(Rule::one_of(&[Fault::Shortened, Fault::Flipped]).to("HEAD", ""));
     let mut lengths: Vec<String> = (0..2)
         .map(|_| {
-            request("HEAD", &broken.url("blob"), &[VERSION], b"")
+            request("HEAD", &broken.url("blob"), &[VERSION_HEADER], b"")
                 .unwrap()
                 .header("content-length")
                 .unwrap()
@@ -623,7 +641,9 @@ fn silence_lasts_until_somebody_gives_up() {
     let broken = Broken::new("silence");
     broken.proxy.inject(Rule::new(Fault::Silence));
     let url = broken.url("new");
-    let client = std::thread::spawn(move || request("PUT", &url, &[VERSION, BLOCK_BLOB], b"heard"));
+    let client = std::thread::spawn(move || {
+        request("PUT", &url, &[VERSION_HEADER, BLOCK_BLOB_HEADER], b"heard")
+    });
     towline_testkit::until("the service to act", || broken.stored("new"));
     towline_testkit::until("its answer to be swallowed", || {
         broken.proxy.seen()[0].status
@@ -655,8 +675,13 @@ fn a_share_of_requests_is_hurt_and_who_tries_again_gets_through() {
                 for number in 0..25 {
                     let url = broken.url(&format!("{worker}-{number}"));
                     let good = (0..3).any(|_| {
-                        request("PUT", &url, &[VERSION, BLOCK_BLOB], b"through")
-                            .is_ok_and(|answer| answer.status == 201)
+                        request(
+                            "PUT",
+                            &url,
+                            &[VERSION_HEADER, BLOCK_BLOB_HEADER],
+                            b"through",
+                        )
+                        .is_ok_and(|answer| answer.status == 201)
                     });
                     assert!(good, "{url}");
                 }
@@ -678,18 +703,22 @@ fn a_service_that_is_gone_is_a_broken_connection() {
     let mut connection = Connection::open(&endpoint).unwrap();
     assert_eq!(
         connection
-            .request("GET", &url, &[VERSION], b"")
+            .request("GET", &url, &[VERSION_HEADER], b"")
             .unwrap()
             .status,
         200
     );
     azurite.kill();
-    assert!(connection.request("GET", &url, &[VERSION], b"").is_err());
+    assert!(
+        connection
+            .request("GET", &url, &[VERSION_HEADER], b"")
+            .is_err()
+    );
     azurite.restart();
     assert_eq!(
         Connection::open(&endpoint)
             .unwrap()
-            .request("GET", &url, &[VERSION], b"")
+            .request("GET", &url, &[VERSION_HEADER], b"")
             .unwrap()
             .status,
         200

@@ -1,4 +1,4 @@
-//! The real Slurm cluster does what tests rely on: judged by OpenSSH, by Slurm's own commands and
+//! The real Slurm cluster does what tests rely on, checked by OpenSSH, by Slurm's own commands and
 //! by the kernel. As root.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
@@ -14,7 +14,7 @@ use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
 use towline_testkit::{Output, ability, until};
 
-/// As users come: OpenSSH, through the bastion, one string for the shell over there.
+/// As users connect: OpenSSH, through the bastion, one string for the remote shell.
 #[track_caller]
 fn ssh(slurm: &Slurm, host: &str, line: &str) -> Output {
     let mut command = Command::new("ssh");
@@ -32,7 +32,7 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
-/// Slurm's one word for a node; a mark at its end says that it does not answer.
+/// Slurm's state of a node; a mark at its end says that it does not answer.
 fn state(slurm: &Slurm, node: &str) -> String {
     slurm
         .exec(
@@ -60,7 +60,7 @@ fn takes_jobs_on_all_nodes(slurm: &Slurm) {
     .ok()
     .stdout;
     assert_eq!(sorted(&devices), ["0:0,1", "1:0,1"]);
-    // Homes are one folder, here and on all hosts; what this machine has otherwise is not there.
+    // Homes are one folder, here and on all hosts; the rest of this machine is invisible there.
     ssh(slurm, "login", "srun -N1 -w c2 sh -c 'hostname > from_job'").ok();
     assert_eq!(
         fs::read_to_string(slurm.home("alice").join("from_job")).unwrap(),
@@ -178,7 +178,7 @@ fn links_daemons_and_connections_break_and_heal() {
             .any(|line| line.starts_with("MaxArraySize") && line.ends_with("= 7")),
         "{shown:?}"
     );
-    // A connection is cut, and what it started goes on.
+    // A connection is cut, and the command it started goes on.
     let mut session = Command::new("ssh");
     session
         .arg("-F")
@@ -236,7 +236,7 @@ fn links_daemons_and_connections_break_and_heal() {
     let runs = || (ssh(&slurm, "login", "timeout 20 srun hostname").stdout == "c1\n").then_some(());
     until("jobs to run again", runs);
 
-    // Power fails on the controller: its disk keeps accounts and what Slurm wrote down.
+    // Power fails on the controller: its disk keeps accounts and the state of Slurm.
     slurm.sacctmgr("add qos urgent");
     slurm.kill_host("ctl");
     slurm.start_host("ctl");
@@ -308,8 +308,8 @@ fn what_fails_says_why() {
     Slurm::check(&Options::default()).unwrap();
 }
 
-/// Everything that could be left: processes by pid and start, whatever has mounted something of it,
-/// and its folder.
+/// Everything that could be left: processes by pid and start, processes that have mounted something
+/// of it, and its folder.
 struct Traces {
     folder: PathBuf,
     processes: Vec<(i32, u64)>,
@@ -364,7 +364,7 @@ impl Traces {
     }
 }
 
-/// Of this machine's own network.
+/// The links of this machine's own network.
 fn links() -> BTreeSet<String> {
     fs::read_dir("/sys/class/net")
         .unwrap()
@@ -387,7 +387,7 @@ fn two_at_once_do_not_meet_and_nothing_is_left_of_them() {
         (first.join().unwrap(), second)
     });
     assert!(first.port().abs_diff(second.port()) > 1);
-    // The same names and addresses, and each its own jobs.
+    // The same names and addresses, but separate jobs.
     for (slurm, word) in [(&first, "first"), (&second, "second")] {
         ssh(
             slurm,
@@ -469,7 +469,7 @@ fn a_killed_test_takes_its_cluster_along() {
 #[test]
 fn what_nobody_could_remove_the_next_one_does() {
     let (mut child, traces) = another_program();
-    // Both at once, as when the machine's owner ends all of a session: no time to remove anything.
+    // Both at once, as when an administrator ends all of a session: no time to remove anything.
     let script = process::all()
         .into_iter()
         .find(|(_, facts)| facts.parent == i32::try_from(child.id()).unwrap())

@@ -64,7 +64,10 @@ impl Context {
 
     /// Names of variables that are not text, and so are not among them.
     pub(crate) fn odd_variables(&self) -> &[String] {
-        &self.environment.get_or_init(surroundings::environment).odd
+        &self
+            .environment
+            .get_or_init(surroundings::environment)
+            .not_utf8
     }
 
     pub(crate) fn layers(&self) -> Result<&Layers> {

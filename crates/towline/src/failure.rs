@@ -69,7 +69,7 @@ fn of_set_up(context: &Context, record: &RunRecord) -> Result<Option<Told>> {
     });
     Ok(readings
         .into_iter()
-        .find(|(_, reading)| reading.echo().is_some())
+        .find(|(_, reading)| reading.consequence_level().is_some())
         .map(|(whose, reading)| Told {
             whose,
             reading,
@@ -94,7 +94,7 @@ fn of_ranks(context: &Context, record: &RunRecord, ending: &Ending) -> Result<To
     let missing = !state
         .log(&record.id, record.state.attempt, LogSource::Rank(first))
         .exists();
-    if own.echo() == Some(0) {
+    if own.consequence_level() == Some(0) {
         return Ok(Told {
             whose: LogSource::Rank(first),
             reading: own,
@@ -109,10 +109,10 @@ fn of_ranks(context: &Context, record: &RunRecord, ending: &Ending) -> Result<To
         .map(|rank| (rank, of(rank)));
     let readings: Vec<(u32, Reading)> = std::iter::once((first, own)).chain(others).collect();
     let own = &readings[0].1;
-    let silent = own.echo().is_none().then_some(first);
+    let silent = own.consequence_level().is_none().then_some(first);
     // Of a rank that is not known to have failed, only a cause of its own counts.
     let root = root_cause(&readings).filter(|(rank, reading)| {
-        *rank == first || reading.finding.is_some() || reading.echo() == Some(0)
+        *rank == first || reading.finding.is_some() || reading.consequence_level() == Some(0)
     });
     let (rank, reading) = root.cloned().unwrap_or_else(|| (first, own.clone()));
     Ok(Told {

@@ -1,12 +1,13 @@
-//! What tests and lints need beside a Rust toolchain, from Debian, npm, PyPI and crates.io.
+//! The packages that tests and lints need besides a Rust toolchain, from Debian, npm, PyPI and
+//! crates.io.
 
 use crate::{Outcome, root, run};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A program, or a file by its path, that must be there, and the Debian package that has it.
-const FOR_TESTS: [(&str, &str); 32] = [
+/// A program, or a file by its path, that must exist, and its Debian package.
+const TEST_PACKAGES: [(&str, &str); 32] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -24,7 +25,7 @@ const FOR_TESTS: [(&str, &str); 32] = [
     ("newuidmap", "uidmap"),
     ("busybox", "busybox-static"),
     ("git", "git"),
-    // What an older tool kept workspaces in.
+    // The archive format of an older tool's workspaces.
     ("lz4", "lz4"),
     ("mkfs.btrfs", "btrfs-progs"),
     // A Slurm cluster in namespaces of its own; the machine itself runs none of these daemons.
@@ -52,7 +53,7 @@ const FOR_TESTS: [(&str, &str); 32] = [
 ];
 
 /// Packages that would start a daemon when they are installed, and its unit.
-const DAEMONS: [(&str, &str); 7] = [
+const PACKAGED_DAEMONS: [(&str, &str); 7] = [
     ("slurmctld", "slurmctld"),
     ("slurmd", "slurmd"),
     ("slurmdbd", "slurmdbd"),
@@ -62,9 +63,9 @@ const DAEMONS: [(&str, &str); 7] = [
     ("openssh-server", "ssh"),
 ];
 
-/// Other Debian releases, for the Slurm that they have (20.11 and 24.11), and what is put into
-/// their roots: half a gigabyte and a minute each.
-const RELEASES: [(&str, &str); 2] = [
+/// Other Debian releases, for their Slurm (20.11 and 24.11), and the packages in their roots: half
+/// a gigabyte and a minute each.
+const DEBIAN_RELEASES: [(&str, &str); 2] = [
     (
         "bullseye",
         "slurmctld,slurmd,slurm-client,slurmdbd,munge,mariadb-server,openssh-server,procps",
@@ -75,13 +76,13 @@ const RELEASES: [(&str, &str); 2] = [
     ),
 ];
 
-/// From npm, each in a part of its own: Microsoft's own blob service, and its validator of traffic.
-const FROM_NPM: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
+/// From npm, each in its own folder: Microsoft's blob service, and its validator of traffic.
+const NPM_PACKAGES: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
 
-/// From PyPI, each in a part of its own: Microsoft's own blob client with a server and client of
-/// S3; its client of Azure ML, with the newest blob client whose signatures Azurite knows; and the
-/// real `az`, minutes and 733 MB.
-const FROM_PYPI: [(&str, &[&str]); 3] = [
+/// From PyPI, each in its own folder: Microsoft's blob client with a server and client of S3; its
+/// client of Azure ML, with the newest blob client whose signatures Azurite knows; and the real
+/// `az`, which takes minutes and 733 MB.
+const PYPI_PACKAGES: [(&str, &[&str]); 3] = [
     (
         "python",
         &[
@@ -103,13 +104,13 @@ const FROM_PYPI: [(&str, &[&str]); 3] = [
     ("az", &["azure-cli==2.91.0"]),
 ];
 
-/// Where the parts lie, kept between runs; testkit looks in `TOW_TEST_PARTS`, else here.
+/// The folder of the installed parts, kept between runs. testkit reads `TOW_TEST_PARTS`, else it
+/// uses this folder.
 pub(crate) fn parts() -> PathBuf {
     root().join("target/test-parts")
 }
 
-/// Fails when anything is missing that cannot be installed: tests never pass over a part in
-/// silence.
+/// Fails if a part is missing that cannot be installed, because no test is skipped in silence.
 pub(crate) fn for_tests() -> Outcome {
     packages()?;
     parts_for_tests()
@@ -118,42 +119,42 @@ pub(crate) fn for_tests() -> Outcome {
 /// Debian's packages.
 pub(crate) fn packages() -> Outcome {
     debian(
-        FOR_TESTS
+        TEST_PACKAGES
             .iter()
             .filter(|(program, _)| !is_there(program))
             .map(|(_, package)| *package)
             .collect(),
     )?;
-    // Debian's Python has its `venv` without the installer that a venv needs.
+    // Debian's Python has `venv` without the installer that a venv needs.
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {
         debian(vec!["python3-venv"])?;
     }
     Ok(())
 }
 
-/// Everything else, in folders of ours.
+/// Everything else, in our own folders.
 pub(crate) fn parts_for_tests() -> Outcome {
     fs::create_dir_all(parts()).map_err(|error| format!("{}: {error}", parts().display()))?;
-    // Two chores at once: the second waits, then finds all there.
+    // If two chores run at once, the second waits, then finds all installed.
     let lock = File::create(parts().join("lock")).map_err(|error| error.to_string())?;
     lock.lock().map_err(|error| error.to_string())?;
-    for (name, package) in FROM_NPM {
+    for (name, package) in NPM_PACKAGES {
         part(name, package, |folder| npm(folder, package))?;
     }
     let version = python_version()?;
-    for (name, packages) in FROM_PYPI {
-        // A venv points at the interpreter that made it.
+    for (name, packages) in PYPI_PACKAGES {
+        // A venv names the interpreter that made it.
         part(
             name,
             &format!("{}\n{version}", packages.join("\n")),
             |folder| python(folder, packages),
         )?;
     }
-    RELEASES.into_iter().try_for_each(release)
+    DEBIAN_RELEASES.into_iter().try_for_each(release)
 }
 
-/// One part in its folder. It is whole when its stamp says what is wanted: it is made under another
-/// name and renamed.
+/// Installs one part in its folder. It is complete when its stamp equals `stamp`: it is made under
+/// another name and renamed.
 fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome {
     let folder = parts().join(name);
     if fs::read_to_string(folder.join("stamp")).is_ok_and(|found| found == stamp) {
@@ -181,7 +182,7 @@ fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome 
 
 fn npm(folder: &Path, package: &str) -> Outcome {
     fs::create_dir_all(folder).map_err(|error| error.to_string())?;
-    // No script of any of its hundreds of packages is run; none is needed.
+    // No install script of its hundreds of packages is run; none is needed.
     let words = [
         "install",
         "--no-audit",
@@ -206,7 +207,8 @@ fn python(folder: &Path, packages: &[&str]) -> Outcome {
         "--only-binary",
         ":all:",
     ];
-    // Started as `python -m`: what lies in `bin` has the path of the folder before it was renamed.
+    // Started as `python -m`, because programs in `bin` contain the path of the folder before it
+    // was renamed.
     run(Command::new(folder.join("bin/python"))
         .args(words)
         .args(packages))
@@ -215,7 +217,7 @@ fn python(folder: &Path, packages: &[&str]) -> Outcome {
 /// The root of another Debian release.
 fn release((name, packages): (&str, &str)) -> Outcome {
     part(name, &format!("{name} {packages}"), |folder| {
-        // Security fixes are not for a cluster without a way out. Releases of old move to the
+        // Security fixes are not needed in a cluster without a network. Old releases move to the
         // archive.
         let make = |mirror: &str| {
             let source = format!("deb http://{mirror}/debian {name} main");
@@ -265,7 +267,7 @@ fn remove(folder: &Path) -> Outcome {
     }
 }
 
-/// Debian packages. No daemon of theirs is started.
+/// Installs Debian packages without starting their daemons.
 fn debian(mut packages: Vec<&str>) -> Outcome {
     packages.dedup();
     if packages.is_empty() {
@@ -279,7 +281,7 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
             .env("DEBIAN_FRONTEND", "noninteractive"))
     };
     apt(&["update"])?;
-    let units: Vec<&str> = DAEMONS
+    let units: Vec<&str> = PACKAGED_DAEMONS
         .iter()
         .filter(|(package, _)| packages.contains(package))
         .map(|(_, unit)| *unit)
@@ -293,24 +295,25 @@ fn debian(mut packages: Vec<&str>) -> Outcome {
         run(as_root("systemctl").arg("mask").args(units))?;
         return install();
     }
-    const POLICY: &str = "/usr/sbin/policy-rc.d";
-    const OURS: &str = "#!/bin/sh\n# Of `cargo xtask install`, while it installs.\nexit 101\n";
-    if fs::read(POLICY).is_ok_and(|found| found != OURS.as_bytes()) {
+    const POLICY_FILE: &str = "/usr/sbin/policy-rc.d";
+    const OWN_POLICY: &str =
+        "#!/bin/sh\n# Of `cargo xtask install`, while it installs.\nexit 101\n";
+    if fs::read(POLICY_FILE).is_ok_and(|found| found != OWN_POLICY.as_bytes()) {
         return install();
     }
     run(as_root("sh").args([
         "-c",
         "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"",
         "sh",
-        OURS,
-        POLICY,
+        OWN_POLICY,
+        POLICY_FILE,
     ]))?;
     let outcome = install();
-    run(as_root("rm").arg(POLICY))?;
+    run(as_root("rm").arg(POLICY_FILE))?;
     outcome
 }
 
-/// A program as root: as we are, or by `sudo`.
+/// A program as root: directly if we are root, else by `sudo`.
 fn as_root(program: &str) -> Command {
     if Command::new("id")
         .arg("-u")
@@ -324,12 +327,12 @@ fn as_root(program: &str) -> Command {
     command
 }
 
-/// `cargo deny`, built from crates.io where it is missing.
+/// Installs `cargo deny`, built from crates.io if it is missing.
 pub(crate) fn cargo_deny() -> Outcome {
     if succeeds(Command::new("cargo").args(["deny", "--version"])) {
         return Ok(());
     }
-    // Built outside the workspace: its settings (static, one target) are not for a tool.
+    // Built outside the workspace, because its settings (static, one target) are not for a tool.
     run(Command::new("cargo")
         .args(["install", "cargo-deny", "--locked"])
         .current_dir("/"))

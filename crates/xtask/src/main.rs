@@ -1,4 +1,4 @@
-//! Chores: `cargo xtask install | test | lint | generate | soak`. Exactly what CI runs.
+//! Chores: `cargo xtask install | test | lint | generate | soak`. CI runs exactly these.
 
 #![expect(
     clippy::print_stderr,
@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-/// Where `cargo build --release` puts the shipped binary.
-const SHIPPED: &str = "target/x86_64-unknown-linux-gnu/release/tow";
+/// The shipped binary that `cargo build --release` makes.
+const RELEASE_BINARY: &str = "target/x86_64-unknown-linux-gnu/release/tow";
 
 type Outcome = Result<(), String>;
 
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Suites on clusters of hosts: they wait more than they work, so more of them run at once than
+/// Suites on clusters of hosts. They wait more than they work, so more of them run at once than
 /// there are cores.
-const WAITING: [&str; 6] = [
+const WAITING_SUITES: [&str; 6] = [
     "slurm",
     "slurm_once",
     "tunnel",
@@ -50,18 +50,18 @@ const WAITING: [&str; 6] = [
     "azureml_once",
 ];
 
-/// No suite takes half of it on two quiet cores: one that takes longer hangs, and the others are to
-/// be seen nevertheless.
-const LONGEST_SUITE: Duration = Duration::from_secs(15 * 60);
+/// No suite takes half of it on two idle cores. A suite that takes longer hangs, and the others
+/// should still be seen.
+const SUITE_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Installs what the tests need, builds the shipped binary meanwhile, and runs every test against
-/// it.
+/// Installs the parts that tests need, builds the shipped binary meanwhile, and runs every test
+/// against it.
 fn test() -> Outcome {
     install::packages()?;
     std::thread::scope(|scope| {
         let parts = scope.spawn(install::parts_for_tests);
         let built =
-            build_shipped().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
+            build_release().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
         parts
             .join()
             .unwrap_or_else(|_| Err("the installer broke down".to_owned()))
@@ -72,23 +72,23 @@ fn test() -> Outcome {
         let begun = Instant::now();
         let mut command = cargo(&["test", "--no-fail-fast"]);
         let outcome = run_within(
-            LONGEST_SUITE,
+            SUITE_TIMEOUT,
             command
                 .args(words)
-                .env("TOW_TEST_BINARY", shipped())
+                .env("TOW_TEST_BINARY", release_binary())
                 .env("TOW_TEST_PARTS", install::parts()),
         );
         minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
         outcome
     };
-    // All of them, also after one has failed.
+    // All of them, even after one has failed.
     let mut outcomes = vec![
         tests("the other crates", &["--workspace", "--exclude", "towline"]),
         tests("the program's own", &["--package", "towline", "--bins"]),
     ];
     let (waiting, quick): (Vec<String>, Vec<String>) = suites()?
         .into_iter()
-        .partition(|suite| WAITING.contains(&suite.as_str()));
+        .partition(|suite| WAITING_SUITES.contains(&suite.as_str()));
     for suite in &quick {
         outcomes.push(tests(suite, &["--package", "towline", "--test", suite]));
     }
@@ -120,7 +120,7 @@ fn test() -> Outcome {
     }
 }
 
-/// The suites of the binary: files and folders beside each other.
+/// The suites of the binary: its test files and folders.
 fn suites() -> Result<Vec<String>, String> {
     let folder = root().join("crates/towline/tests");
     let entries =
@@ -139,7 +139,7 @@ fn suites() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-fn build_shipped() -> Outcome {
+fn build_release() -> Outcome {
     run(&mut cargo(&["build", "--release", "--package", "towline"]))
 }
 
@@ -151,15 +151,15 @@ fn root() -> PathBuf {
         .unwrap_or_default()
 }
 
-fn shipped() -> PathBuf {
-    root().join(SHIPPED)
+fn release_binary() -> PathBuf {
+    root().join(RELEASE_BINARY)
 }
 
 fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(words).current_dir(root());
-    // What `cargo run` tells of this package would make build scripts of others run again, and half
-    // of the tree with them.
+    // The variables that `cargo run` sets for this package would make build scripts of others run
+    // again, and rebuild half of the tree.
     for (name, _) in std::env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_")
@@ -172,7 +172,7 @@ fn cargo(words: &[&str]) -> Command {
     command
 }
 
-/// A program and its words.
+/// A program and its arguments.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program())
         .chain(command.get_args())
@@ -191,7 +191,7 @@ fn run(command: &mut Command) -> Outcome {
     }
 }
 
-/// Runs a program that is ended, with what it has started, when it takes too long.
+/// Runs a program; ends it, with its children, when it takes too long.
 fn run_within(limit: Duration, command: &mut Command) -> Outcome {
     let shown = shown(command);
     println!("$ {shown}");
@@ -218,7 +218,7 @@ fn run_within(limit: Duration, command: &mut Command) -> Outcome {
     ))
 }
 
-/// A process and all that it and its children have started.
+/// A process and all its descendants.
 fn with_children(pid: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()

@@ -1,6 +1,6 @@
-//! The long campaigns, in full. Their last result is kept in `docs/soak.md`.
+//! The long campaigns, in full. Their last result is stored in `docs/soak.md`.
 
-use crate::{Outcome, build_shipped, cargo, install, root, shipped};
+use crate::{Outcome, build_release, cargo, install, release_binary, root};
 use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
@@ -18,12 +18,12 @@ const CAMPAIGNS: [&str; 10] = [
     "scratch",
 ];
 
-/// What a line that is worth keeping has in it.
-const FACTS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
+/// The texts that mark a line worth keeping.
+const FACT_MARKS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
 
 pub(crate) fn run() -> Outcome {
     install::for_tests()?;
-    build_shipped()?;
+    build_release()?;
     let mut report = String::from(
         "# Soak\n\nThe last full run of the long campaigns (`cargo xtask soak`), on the shipped \
             binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n",
@@ -43,7 +43,7 @@ pub(crate) fn run() -> Outcome {
             "--test-threads=1",
         ]);
         let output = command
-            .env("TOW_TEST_BINARY", shipped())
+            .env("TOW_TEST_BINARY", release_binary())
             .env("TOW_SOAK", "1")
             .output()
             .map_err(|error| error.to_string())?;
@@ -53,7 +53,7 @@ pub(crate) fn run() -> Outcome {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
             failed.push(campaign);
         }
-        let is_fact = |line: &&str| FACTS.iter().any(|sign| line.contains(sign));
+        let is_fact = |line: &&str| FACT_MARKS.iter().any(|sign| line.contains(sign));
         let facts: Vec<&str> = text
             .lines()
             .filter(is_fact)

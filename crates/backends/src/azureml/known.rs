@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use towline_core::cloud::Call;
 use towline_core::cluster::{KnownJob, RunRef};
-use towline_core::job::{Job, Resources, Words};
+use towline_core::job::{Job, OneOrMany, Resources};
 use towline_core::plan::{PLAN_VERSION, Plan, PlannedRun, Request};
 use towline_core::resolve::{Surroundings, resolve};
 use towline_core::{Error, Result, RunId};
@@ -193,7 +193,7 @@ fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> 
     let asked = Job {
         name: Some(job.display_name.clone()),
         experiment: text(&properties["experimentName"]),
-        cluster: Words::One(cluster.to_owned()),
+        cluster: OneOrMany::One(cluster.to_owned()),
         resources: Resources {
             nodes: (job.nodes > 1).then_some(job.nodes),
             gpus_per_node: gpus(properties, site, ranks),

@@ -236,11 +236,11 @@ impl<'a> Payload<'a> {
             .resolved
             .retry
             .as_ref()
-            .filter(|retry| !retry.goes_on_after(towline_core::reason::Cause::TimeLimit));
+            .filter(|retry| !retry.is_unlimited_after(towline_core::reason::Cause::TimeLimit));
         if retry.is_none() && self.resolved.retry.is_some() {
             return None;
         }
-        let starts = retry.map_or(1, |retry| u64::from(retry.most().max(1)));
+        let starts = retry.map_or(1, |retry| u64::from(retry.max_starts().max(1)));
         let held = self.resolved.hold_on_failure.map_or(0, |hold| hold.0);
         let whole = time
             .saturating_add(held)

@@ -84,7 +84,7 @@ impl Commands {
         Error::unreachable(format!(
             "Slurm on {} does not answer: {program} says: {}",
             self.place,
-            ran.last_words()
+            ran.last_stderr_line()
         ))
     }
 

@@ -1,6 +1,6 @@
-//! From what a cluster reports of a run to events of its history, and to a state.
+//! From a cluster's report of a run to events of its history, and to a state.
 
-use super::RunReport;
+use super::{AttemptReport, RunReport};
 use crate::event::RunEvent;
 use crate::job::RetryPolicy;
 use crate::reason::Cause;
@@ -8,8 +8,8 @@ use crate::retry::{Next, after};
 use crate::state::{Phase, RunState, Step, cancelled, job_runner, reduce};
 use crate::time::Moment;
 
-/// The events that a report tells, in order and with their moments: what the history does not know
-/// yet is applied.
+/// The events of a report, in order and with their times. The caller applies those that the history
+/// does not have yet.
 pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent, Option<Moment>)> {
     let mut events = Vec::new();
     if let Some(native) = &report.native {
@@ -21,32 +21,11 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
         ));
     }
     let mut counted = 0;
-    // Attempt 0 is the end of a run that no job carries any more: it comes after what was begun.
+    // Attempt 0 is the end of a run that no job carries any more: it comes after the attempts.
     let (last, begun): (Vec<_>, Vec<_>) = report.attempts.iter().partition(|of| of.attempt == 0);
     for of in begun.into_iter().chain(last) {
         let attempt = of.attempt;
-        if let Some(claim) = &of.claim {
-            let intent = RunEvent::AttemptIntent {
-                attempt,
-                runner: job_runner(&claim.by.job),
-                gpus: Vec::new(),
-                durable: false,
-            };
-            events.push((intent, Some(claim.at)));
-        }
-        if let Some(started) = &of.started {
-            events.push((RunEvent::AttemptStarted { attempt }, Some(started.at)));
-        }
-        if let Some(held) = of.held.as_ref().filter(|_| of.end.is_none()) {
-            events.push((
-                RunEvent::AttemptHeld {
-                    attempt,
-                    until: held.until,
-                    ending: held.ending.clone(),
-                },
-                Some(held.at),
-            ));
-        }
+        events.extend(progress(of));
         let Some(end) = &of.end else { continue };
         counted += 1;
         let ending = end.ending.clone();
@@ -61,7 +40,7 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
                     counted: is_counted,
                 }
             }
-            // Whoever asked for the end gets it, even if a preemption was quicker.
+            // A cancelled run ends as cancelled, even if a preemption came first.
             _ if report.cancelled && ending.cause == Some(Cause::Preempted) => RunEvent::Ended {
                 attempt,
                 ending: cancelled(),
@@ -92,7 +71,36 @@ pub fn events(report: &RunReport, policy: Option<&RetryPolicy>) -> Vec<(RunEvent
     events
 }
 
-/// A report as a state, by the one transition function; `None` where the cluster never heard of the
+/// The events of an attempt before its end.
+fn progress(of: &AttemptReport) -> Vec<(RunEvent, Option<Moment>)> {
+    let mut events = Vec::new();
+    let attempt = of.attempt;
+    if let Some(claim) = &of.claim {
+        let intent = RunEvent::AttemptIntent {
+            attempt,
+            runner: job_runner(&claim.by.job),
+            gpus: Vec::new(),
+            durable: false,
+        };
+        events.push((intent, Some(claim.at)));
+    }
+    if let Some(started) = &of.started {
+        events.push((RunEvent::AttemptStarted { attempt }, Some(started.at)));
+    }
+    if let Some(held) = of.held.as_ref().filter(|_| of.end.is_none()) {
+        events.push((
+            RunEvent::AttemptHeld {
+                attempt,
+                until: held.until,
+                ending: held.ending.clone(),
+            },
+            Some(held.at),
+        ));
+    }
+    events
+}
+
+/// The state of a report, by the one transition function; `None` if the cluster has never had the
 /// run.
 pub fn state_of(report: &RunReport) -> Option<RunState> {
     if report.is_unknown {

@@ -1,23 +1,23 @@
-//! What a cluster has: nodes, GPUs, and who uses them.
+//! The facts of a cluster: nodes, GPUs, and their users.
 
 use crate::RunId;
 use crate::cloud::Who;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a cluster offers, as far as it could be asked.
+/// The resources of a cluster, as far as it reports them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Facts {
     pub nodes: Vec<NodeFacts>,
-    /// What the user should know: "GPUs found through nvidia-smi", "cgroups not delegated".
+    /// Notes for the user: "GPUs found through nvidia-smi", "cgroups not delegated".
     pub notes: Vec<String>,
-    /// What only this kind of cluster has to tell, in its own shape.
+    /// Facts of this kind of cluster alone, in its own shape.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub own: Value,
-    /// Who is signed in, where the cluster wants to know.
+    /// The signed-in user, if the cluster needs one.
     #[serde(skip)]
     pub signed_in_as: Option<Who>,
-    /// GPUs that may be used, where the nodes do not tell.
+    /// GPUs that may be used, if the nodes do not report them.
     #[serde(skip)]
     pub gpu_quota: Option<GpuQuota>,
 }
@@ -29,13 +29,13 @@ pub struct GpuQuota {
 }
 
 impl Facts {
-    /// Who made its GPUs, where there are some.
+    /// The make of its GPUs, if it has any.
     pub fn gpu_make(&self) -> Option<GpuMake> {
         let mut gpus = self.nodes.iter().flat_map(|node| &node.gpus);
         gpus.next().map(|gpu| gpu.make)
     }
 
-    /// The most GPUs one node has.
+    /// The largest number of GPUs in one node.
     pub fn gpus_per_node(&self) -> u32 {
         self.nodes
             .iter()
@@ -46,7 +46,7 @@ impl Facts {
 }
 
 impl NodeFacts {
-    /// GPUs that no run and nobody else has.
+    /// GPUs that no run and no other process uses.
     pub fn free_gpus(&self) -> u64 {
         let is_free = |gpu: &&GpuFacts| gpu.run.is_none() && gpu.busy_with.is_none();
         self.gpus.iter().filter(is_free).count() as u64
@@ -59,10 +59,10 @@ impl NodeFacts {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct NodeFacts {
     pub name: String,
-    /// The cluster's own word for how it is: `idle`, `drained`.
+    /// The cluster's own word for its state: `idle`, `drained`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub state: String,
-    /// Who runs there.
+    /// The users of running jobs there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<String>,
     pub cpus: u32,
@@ -72,10 +72,10 @@ pub struct NodeFacts {
     pub gpus: Vec<GpuFacts>,
 }
 
-/// One GPU and who has it.
+/// One GPU and its user.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct GpuFacts {
-    /// What goes into `CUDA_VISIBLE_DEVICES` or `ROCR_VISIBLE_DEVICES`.
+    /// The number in `CUDA_VISIBLE_DEVICES` or `ROCR_VISIBLE_DEVICES`.
     pub index: u32,
     pub name: String,
     pub make: GpuMake,
@@ -84,7 +84,7 @@ pub struct GpuFacts {
     pub memory_used: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
-    /// Somebody else's processes keep it busy.
+    /// Set if processes outside of Towline use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy_with: Option<String>,
 }
@@ -95,6 +95,6 @@ pub enum GpuMake {
     #[default]
     Nvidia,
     Amd,
-    /// Only declared in the configuration.
+    /// Declared in the configuration, not detected.
     Declared,
 }

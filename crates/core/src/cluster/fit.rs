@@ -1,4 +1,4 @@
-//! How a job fits a cluster: what has to be added to it, and what it gets there.
+//! How a job fits a cluster: the additions that it needs, and the resources that it gets there.
 
 use super::Facts;
 use crate::RunId;
@@ -7,29 +7,29 @@ use crate::plan::PlannedRun;
 use crate::resolve::{Container, Resolved};
 use std::path::Path;
 
-/// A job that is to run on a cluster, and where it comes from.
+/// A job that is to run on a cluster, and its origin.
 #[derive(Debug)]
 pub struct Draft<'a> {
     pub job: Job,
-    /// What is known of the cluster.
+    /// The known facts of the cluster.
     pub facts: Facts,
-    /// Of whoever submits.
+    /// The submitter's variables.
     pub environment: &'a [(String, String)],
-    /// Where its commands start, on this machine.
+    /// The folder on this machine where its commands start.
     pub workdir: &'a Path,
     pub home: Option<&'a Path>,
 }
 
-/// The job as the cluster takes it.
+/// The job in the form that the cluster takes.
 #[derive(Debug, Default)]
 pub struct Fit {
-    /// With what the cluster needs added to it.
+    /// The job, with the additions that the cluster needs.
     pub job: Job,
-    /// With what the cluster was asked about this job.
+    /// The facts, with those that were queried for this job.
     pub facts: Facts,
-    /// GPUs of the type of machine that the job names.
+    /// GPUs of the machine type that the job names.
     pub gpus_per_node: Option<u32>,
-    /// What our runner starts its ranks in; none where the cluster itself does.
+    /// The container in which our runner starts the ranks; none if the cluster itself does.
     pub container: Option<Container>,
     pub notes: Vec<String>,
 }
@@ -45,10 +45,10 @@ impl Fit {
     }
 }
 
-/// What a request is made of.
+/// The parts of a request.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// Of the single run, or the one a sweep's runs share.
+    /// The id of the single run, or the one that a sweep's runs share.
     pub id: &'a RunId,
     pub runs: &'a [PlannedRun],
     pub job: &'a Job,

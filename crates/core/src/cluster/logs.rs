@@ -1,4 +1,4 @@
-//! Which log, and where in it.
+//! The logs of a run, and positions in them.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ pub enum LogSource {
     SetUp(u32),
 }
 
-/// A place in one log: nothing before it is sent again.
+/// A position in one log: nothing before it is sent again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cursor {
     pub attempt: u32,
@@ -22,12 +22,12 @@ pub struct Cursor {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LogBytes {
     pub bytes: Vec<u8>,
-    /// Of the whole log, where that is known.
+    /// The length of the whole log, if it is known.
     pub length: Option<u64>,
 }
 
 impl LogBytes {
-    /// The length of a log that is shorter than where the reader stands: the job emptied it.
+    /// The length of a log that is shorter than the reader's position: the job has truncated it.
     pub fn truncated_to(&self, offset: u64) -> Option<u64> {
         self.length.filter(|length| *length < offset)
     }

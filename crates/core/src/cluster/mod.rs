@@ -1,7 +1,7 @@
 //! The seam to a cluster, the same for every kind, this machine included. Every implementation
 //! passes the contract suite of the test kit, which is chosen by [`Caps`].
 //!
-//! Calls block; whoever must not wait calls from a thread of their own. All may be repeated. No
+//! Calls block; a caller that must not wait uses a thread of its own. All calls may be repeated. No
 //! runtime is named: a kind that needs one is given its handle when it is made.
 
 mod caps;
@@ -30,139 +30,140 @@ use crate::{Error, Result, RunId};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The content of blobs of a snapshot, each when it is its turn.
+/// The blobs of a snapshot, read one by one.
 pub type BlobBytes<'a> = dyn Iterator<Item = Result<(String, Vec<u8>)>> + 'a;
 
 /// Called by a cluster that watches, from any thread, when [`Cluster::observe`] has something new.
 pub type Wake = Arc<dyn Fn() + Send + Sync>;
 
-/// How much is asked when runs are observed.
+/// How much is queried when runs are observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
-    /// Only what is quick to know: what the runs themselves wrote down.
+    /// Only facts that are quick to get: the records that the runs themselves wrote.
     Records,
-    /// The scheduler, or the service, is asked too.
+    /// The scheduler, or the service, is queried too.
     Scheduler,
 }
 
 /// One cluster.
 pub trait Cluster: Send + Sync + std::fmt::Debug {
-    /// The word of the configuration: `slurm`.
+    /// The word in the configuration: `slurm`.
     fn kind(&self) -> &'static str;
     fn name(&self) -> &str;
     fn caps(&self) -> Caps;
 
-    /// Makes sure that it can be reached, signing in where that is needed; with `may_ask` the user
-    /// may be asked on the terminal.
+    /// Connects, and signs in if needed; with `may_ask` the user may be asked on the terminal.
     fn connect(&self, _may_ask: bool) -> Result<()> {
         Ok(())
     }
-    /// What keeps it from answering a question that is being asked again and again just now. Told
-    /// to any thread, while another waits.
+    /// The error for which a query is being retried just now. Any thread may ask, while another
+    /// waits.
     fn trouble(&self) -> Option<Error> {
         None
     }
-    /// Whether a connection to it is held.
+    /// Whether a connection to it is open.
     fn is_open(&self) -> bool {
         false
     }
-    /// Lets the connection go; the next question opens another.
+    /// Closes the connection; the next query opens another.
     fn hang_up(&self) {}
-    /// The machine that its scheduler's commands run on, where there is one.
+    /// The machine that runs its scheduler's commands, if there is one.
     fn transport(&self) -> Option<&dyn Transport> {
         None
     }
 
-    /// What it has, as it was learnt some minutes ago at most; `None` where it has to be asked.
+    /// Its facts if they are at most some minutes old; `None` if they must be queried.
     fn remembered_facts(&self) -> Option<Facts>;
-    /// Asks the cluster what it has, and remembers it.
+    /// Queries the facts of the cluster, and remembers them.
     fn facts(&self) -> Result<Facts>;
-    /// What `tow nodes` shows. What only this page needs may be asked, and is added to the facts.
+    /// The page of `tow nodes`. It may query facts that only this page needs, and adds them to
+    /// `facts`.
     fn page(&self, facts: &mut Facts) -> Page;
     /// One line for `tow doctor`.
     fn summary(&self, facts: &Facts) -> String;
-    /// Whether what submissions need beside the scheduler answers: a store for code and results.
+    /// Whether the store for code and results answers, which submissions need besides the
+    /// scheduler.
     fn check_stage(&self) -> Result<()> {
         Ok(())
     }
-    /// What is told of a stage that does not answer.
+    /// The error of a stage that does not answer, with its hints.
     fn stage_trouble(&self, error: Error) -> Error {
         error
     }
 
-    /// What the job needs there and gets there, or why it can never run. It may ask the cluster
-    /// about what this job alone names.
+    /// What the job needs there and gets there, or why it can never run. It may query facts about
+    /// things that this job names.
     fn fit(&self, draft: Draft<'_>) -> Result<Fit>;
-    /// The exact thing that will be sent, or why this job can never run here. Pure: equal arguments
-    /// give equal requests, and nothing is asked.
+    /// The exact request that will be sent, or why this job can never run here. Pure: equal
+    /// arguments give equal requests, and nothing is queried.
     fn render(&self, asked: &Asked<'_>, facts: &Facts) -> Result<Request>;
-    /// What whoever submits should know of this plan. Pure.
+    /// Notes for the submitter about this plan. Pure.
     fn notes(&self, _plan: &Plan, _facts: &Facts) -> Vec<String> {
         Vec::new()
     }
 
-    /// Which of these blobs of snapshots are not there.
+    /// The blobs of a snapshot that the cluster does not have.
     fn missing(&self, blobs: Vec<String>) -> Result<Vec<String>>;
-    /// Stores blobs of a snapshot, in this order. What is there already stays.
+    /// Stores blobs of a snapshot, in this order. A present blob is left unchanged.
     fn put(&self, blobs: &mut BlobBytes<'_>) -> Result<()>;
 
     /// Submits every run of a plan as one call; the cluster's name for each, in their order.
     /// Idempotent on the run ids: a second call finds the first one's work. After an error of kind
     /// `Unreachable` something may have been created; after any other nothing was.
     fn submit(&self, plan: &Plan, secrets: &SecretSet) -> Result<Vec<String>>;
-    /// One question whatever the number of runs; a report for each, in their order. An error means
-    /// that nothing is known of any; a run that the cluster never heard of is reported as such.
+    /// Observes runs with one query, whatever their number; a report for each, in their order. An
+    /// error means that nothing is known of any; a run that the cluster has never had is reported
+    /// as such.
     fn observe(&self, runs: &[RunRef], depth: Depth) -> Result<Observed>;
-    /// Asks for the end of runs; fine if they have ended or are gone. Gives those that the cluster
-    /// will not end, and why. After an error nothing is known: they may be ending.
+    /// Cancels runs. It is no error if they have ended or are gone. Returns those that the cluster
+    /// refuses to end, and why. After an error nothing is known: they may be ending.
     fn cancel(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>>;
-    /// Has `wake` called whenever something changed, where [`Caps::watches`]; polling is the
-    /// default.
+    /// Calls `wake` after every change, if [`Caps::watches`]; polling is the default.
     fn on_change(&self, _wake: Wake) {}
-    /// For how long a submission that was accepted may not be listed yet.
+    /// How long an accepted submission may be missing in lists.
     fn listing_delay(&self) -> Duration {
         Duration::ZERO
     }
-    /// Nothing of this plan is there, nor will be: drops what was kept for it.
+    /// Nothing of this plan is there, nor will be: removes what was stored for it.
     fn give_up(&self, _plan: &Plan) -> Result<()> {
         Ok(())
     }
-    /// Why a run waits, or how the cluster saw it.
+    /// Why a run waits, or how the cluster saw its end.
     fn explain(&self, run: &RunRef) -> Result<Explanation>;
-    /// Drops what the cluster keeps of ended runs. Fine if it is gone.
+    /// Removes what the cluster stores of ended runs. It is no error if that is gone.
     fn forget(&self, runs: &[RunRef]) -> Result<()>;
 
     /// Every log of a run, with its length.
     fn logs(&self, run: &RunRef) -> Result<Vec<LogLength>>;
-    /// At most `most` bytes of a log from a place on. A log that is not there is empty.
+    /// At most `most` bytes of a log from a position on. A missing log is empty.
     fn log_bytes(&self, run: &RunRef, from: &Cursor, most: u64) -> Result<LogBytes>;
-    /// The end of what the platform itself wrote of a job, for one whose own program never spoke.
+    /// The end of the platform's own log of a job, for one whose program never wrote anything.
     fn platform_log(&self, _run: &RunRef) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
-    /// What lies at a path of a run's folder: the entry itself, and all below it.
+    /// The entry at a path of a run's folder, and all entries below it.
     fn files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>>;
-    /// At most `most` bytes of a file of a run's folder. A file that is not there is empty.
+    /// At most `most` bytes of a file of a run's folder. A missing file is empty.
     fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>>;
-    /// Which files of a run outlive it, where these are not all.
+    /// The files of a run that outlive it, if not all do.
     fn kept_files(&self) -> Option<&'static str> {
         None
     }
-    /// Where a run's folder lies, and its code where that is kept, in words that the cluster's
-    /// other tools know. Nothing is asked.
+    /// The place of a run's folder, and of its code if that is kept, in the terms of the cluster's
+    /// other tools. Nothing is queried.
     fn run_folder(&self, _run: &RunId) -> Option<(String, Option<String>)> {
         None
     }
-    /// A page in the web about what the cluster calls so.
+    /// The web page about the cluster's own id.
     fn web_page(&self, _native: &str) -> Option<String> {
         None
     }
 
-    /// What the cluster itself knows, whoever submitted it from wherever.
+    /// All jobs that the cluster itself knows, submitted by any tool on any machine.
     fn known_jobs(&self) -> Result<Vec<KnownJob>>;
     /// The plan of a submission, or of a job that another tool submitted, by the cluster's own name
     /// for it.
     fn plan_of(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>>;
-    /// The way into a run that is running.
+    /// How to reach a running run.
     fn reach(&self, request: &ReachRequest<'_>) -> Result<Reach>;
 }

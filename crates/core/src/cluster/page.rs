@@ -1,4 +1,4 @@
-//! What a cluster shows of itself, as data: whoever prints it decides how.
+//! The page of a cluster, as data: the caller decides how to print it.
 
 /// Sections from top to bottom.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,11 +22,11 @@ pub struct Cell {
     pub tone: Tone,
 }
 
-/// What a cell means to its reader.
+/// The meaning of a cell to its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
     Plain,
-    /// The name of what the row is about.
+    /// The name of the row's subject.
     Strong,
     Good,
     Busy,
@@ -56,7 +56,10 @@ impl Page {
     /// One line each.
     #[must_use]
     pub fn lines(self, lines: impl IntoIterator<Item = impl std::fmt::Display>) -> Self {
-        let text: String = lines.into_iter().map(|line| format!("{line}\n")).collect();
+        let text: String = lines
+            .into_iter()
+            .flat_map(|line| [line.to_string(), "\n".to_owned()])
+            .collect();
         self.text(text)
     }
 }

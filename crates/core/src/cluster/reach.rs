@@ -1,4 +1,4 @@
-//! The way into a running job.
+//! How to reach a running job.
 
 use super::RunRef;
 use crate::state::{Phase, RunState};
@@ -7,12 +7,12 @@ use crate::{Error, Result};
 use std::ffi::OsString;
 use std::sync::Arc;
 
-/// Whom somebody wants to reach, and what for.
+/// The run to reach, and the purpose.
 #[derive(Debug, Clone, Copy)]
 pub struct ReachRequest<'a> {
     pub run: &'a RunRef,
     pub state: &'a RunState,
-    /// Which of its nodes, and which of its ranks there.
+    /// The node of the run, and the rank there.
     pub node: u32,
     pub rank: u32,
     pub purpose: Purpose<'a>,
@@ -40,7 +40,7 @@ impl ReachRequest<'_> {
 
 #[derive(Debug, Clone, Copy)]
 pub enum Purpose<'a> {
-    /// A shell where the rank is, or this command.
+    /// A shell beside the rank, or this command.
     Shell {
         argv: &'a [String],
         terminal: bool,
@@ -48,14 +48,14 @@ pub enum Purpose<'a> {
     Port,
 }
 
-/// How it is reached.
+/// The means to reach it.
 #[derive(Debug)]
 pub enum Reach {
     /// The run is on this machine.
     Here,
-    /// This command of this machine leads in.
+    /// This command of this machine connects to it.
     Command(Vec<OsString>),
-    /// Its node takes ssh by itself.
+    /// Its node accepts ssh itself.
     Ssh(SshAddress),
     /// Ports of `host` are forwarded through this machine.
     Through {
@@ -64,7 +64,7 @@ pub enum Reach {
     },
 }
 
-/// Where a node takes ssh.
+/// The address at which a node accepts ssh.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SshAddress {
     /// `user@host`

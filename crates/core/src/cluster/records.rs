@@ -1,14 +1,13 @@
-//! What is written down of an attempt, by those who carry it: that it was begun, by whom, and how it
-//! ended.
+//! The records of an attempt, written by the processes that carry it: its claim, and its end.
 
 use crate::reason::Ending;
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 
-/// Which start of which job of the scheduler.
+/// One start of a scheduler's job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobStart {
-    /// The scheduler's id, also of an array's task: `123`.
+    /// The scheduler's id, also that of an array's task: `123`.
     pub job: String,
     /// How often the scheduler had started this job before.
     pub restarts: u32,

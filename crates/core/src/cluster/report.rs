@@ -1,4 +1,4 @@
-//! What a cluster says of runs.
+//! The reports of a cluster about runs.
 
 use super::records::{Claim, End, Held, Started};
 use crate::RunId;
@@ -6,14 +6,14 @@ use crate::state::{Native, RunState};
 use crate::time::Moment;
 use serde::{Deserialize, Serialize};
 
-/// A run on a cluster: which submission it is of, and which task of its array.
+/// A run on a cluster: its submission, and its task in an array.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RunRef {
     pub run: RunId,
     pub submission: RunId,
     #[serde(default)]
     pub task: Option<u32>,
-    /// What the cluster calls it, where that is not by its id: a run that was adopted.
+    /// The cluster's own name for it, if that is not its id: a run that was adopted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub native: Option<String>,
 }
@@ -36,7 +36,7 @@ impl RunRef {
         }
     }
 
-    /// With what the cluster calls it, as far as that is known.
+    /// With the cluster's own name for it, if it is known.
     pub fn known(run: &RunId, state: &RunState) -> Self {
         Self {
             native: state
@@ -53,27 +53,27 @@ impl RunRef {
 pub struct Observed {
     pub at: Moment,
     pub runs: Vec<RunReport>,
-    /// Why the scheduler could not be asked: what is told comes from the records alone.
+    /// Why the scheduler could not be queried. Then the reports come from the records alone.
     pub unasked: Option<String>,
-    /// Something will have lasted long enough to be believed, in so many milliseconds, if it is
-    /// still so when the scheduler is asked then.
+    /// In so many milliseconds an observation will have lasted long enough to be believed, if the
+    /// scheduler still reports it then.
     #[serde(default)]
     pub settles_in: Option<u64>,
 }
 
-/// What is known of one run.
+/// The report of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunReport {
     pub run: RunId,
-    /// There is neither a folder nor a job of it.
+    /// Whether it has neither a folder nor a job.
     pub is_unknown: bool,
-    /// It was there, and for long enough the cluster says that it never heard of it.
+    /// It existed, and for long enough the cluster reports that it has never had it.
     #[serde(default)]
     pub is_lost: bool,
     pub cancelled: bool,
     pub attempts: Vec<AttemptReport>,
     pub native: Option<Native>,
-    /// The run's state itself, where the cluster keeps it in our own words, as this machine does.
+    /// The run's state itself, if the cluster stores it in our format, as this machine does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Box<RunState>>,
 }
@@ -92,13 +92,13 @@ pub struct Explanation {
     pub native: Option<Native>,
     pub text: String,
     pub next: Option<String>,
-    /// As it is, it never starts.
+    /// It will never start as it is.
     pub forever: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileEntry {
-    /// Below what was asked for; empty for the thing itself.
+    /// Relative to the requested path; empty for the entry itself.
     pub path: String,
     pub size: u64,
     pub mode: u32,
@@ -107,23 +107,23 @@ pub struct FileEntry {
     pub link: Option<String>,
 }
 
-/// Something that the scheduler or the stage folder knows of, whoever submitted it from wherever.
+/// A job that the scheduler or the stage folder knows, submitted by any tool on any machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct KnownJob {
-    /// Where it is a run of `tow`, and this user's.
+    /// Its run id, if it is a run of `tow` and of this user.
     pub run: Option<RunId>,
     pub job: Option<String>,
     pub name: String,
     pub user: String,
-    /// Our word for its state, where the scheduler's has a meaning.
+    /// Our word for its state, if the scheduler's has a meaning.
     #[serde(default)]
     pub state: Option<String>,
-    /// The scheduler's word for its state; none where it has let it go.
+    /// The scheduler's word for its state; none if it has forgotten the job.
     pub word: Option<String>,
     pub reason: Option<String>,
     pub nodes: u32,
     pub ended: bool,
-    /// When it was submitted, where that is told.
+    /// When it was submitted, if that is reported.
     #[serde(default)]
     pub created: Option<Moment>,
 }

@@ -1,4 +1,4 @@
-//! What to do about each failure, in one sentence each. `{}` is the name the log gives.
+//! Advice for each failure, one sentence each. `{}` is the name that the log gives.
 
 pub(super) const MEMORY: &str = "ask for more memory with `resources.memory`, or load less at once \
     (fewer data workers, smaller batches)";

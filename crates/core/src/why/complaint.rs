@@ -2,14 +2,14 @@
 //! error, a line that says "error".
 
 use super::lines::{Kind, Line, compiled, printable};
-use super::{Form, LogError, Place, SHOWN};
+use super::{Form, LogError, MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::Regex;
 use std::sync::OnceLock;
 
-/// How far above its error a program shows its usage.
-const USAGE_LINES: usize = 80;
+/// How far above its error a program may show its usage.
+const MAX_USAGE_LINES: usize = 80;
 
-/// A wrong option, or a shell's complaint: it ends a program only as its last word.
+/// A wrong option, or a shell's complaint. It ends a program only as its last line.
 pub(super) fn complaint(lines: &[Line], at: usize) -> Option<LogError> {
     usage(lines, at).or_else(|| shell(&lines[at]))
 }
@@ -17,30 +17,30 @@ pub(super) fn complaint(lines: &[Line], at: usize) -> Option<LogError> {
 fn usage(lines: &[Line], at: usize) -> Option<LogError> {
     static ARGPARSE: OnceLock<Regex> = OnceLock::new();
     static CLICK: OnceLock<Regex> = OnceLock::new();
-    static ALONE: OnceLock<Regex> = OnceLock::new();
+    static WITHOUT_USAGE: OnceLock<Regex> = OnceLock::new();
     let text = lines[at].text();
     let above = |word: &[u8], most: usize| {
         lines[at.saturating_sub(most)..at]
             .iter()
             .any(|line| line.rank == lines[at].rank && line.text().starts_with(word))
     };
-    let said = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text)
-        && above(b"usage: ", USAGE_LINES))
+    let is_complaint = (compiled(&ARGPARSE, r"^\S+(?: [\w-]+)*: error: .").is_match(text)
+        && above(b"usage: ", MAX_USAGE_LINES))
         || (compiled(&CLICK, r"^Error: .").is_match(text) && above(b"Usage: ", 8))
-        || compiled(&ALONE, ALONE_PATTERN).is_match(text);
-    said.then(|| LogError {
+        || compiled(&WITHOUT_USAGE, WITHOUT_USAGE_PATTERN).is_match(text);
+    is_complaint.then(|| LogError {
         rank: lines[at].rank,
-        ..LogError::new(Form::Usage, printable(text, SHOWN))
+        ..LogError::new(Form::Usage, printable(text, MAX_LINE_CHARACTERS_SHOWN))
     })
 }
 
 /// getopt, absl and Hydra show no usage above it.
-const ALONE_PATTERN: &str = concat!(
+const WITHOUT_USAGE_PATTERN: &str = concat!(
     r"^\S+: (?:unrecognized option|invalid option --|unknown option|option requires an argument)|^FATAL Flags parsing error:",
     r"|^(?:Could not override '|Cannot find primary config '|Key '[^']+' is not in struct|Error merging override )",
 );
 
-/// `job.sh: line 7: NAME: unbound variable`. Of a syntax error the second line only quotes the
+/// `job.sh: line 7: NAME: unbound variable`. The second line of a syntax error only quotes the
 /// script.
 fn shell(line: &Line) -> Option<LogError> {
     static SHELL: OnceLock<Regex> = OnceLock::new();
@@ -52,7 +52,7 @@ fn shell(line: &Line) -> Option<LogError> {
         .and_then(|digits| digits.parse().ok());
     // `sh -c` has no file whose line could be shown.
     let place = (file.ends_with(b".sh") || !file.ends_with(b"sh")).then(|| Place {
-        file: printable(file, SHOWN),
+        file: printable(file, MAX_LINE_CHARACTERS_SHOWN),
         line: number,
         function: None,
         source: None,
@@ -60,11 +60,15 @@ fn shell(line: &Line) -> Option<LogError> {
     Some(LogError {
         rank: line.rank,
         place,
-        ..LogError::new(Form::Shell, printable(line.text(), SHOWN))
+        ..LogError::new(
+            Form::Shell,
+            printable(line.text(), MAX_LINE_CHARACTERS_SHOWN),
+        )
     })
 }
 
-/// A compiler's error, with the place it names. The first is the one to mend.
+/// A compiler's error, with the place it names. The first one is shown, because the others often
+/// follow from it.
 pub(super) fn compiler(line: &Line) -> Option<LogError> {
     static ERROR: OnceLock<Regex> = OnceLock::new();
     let found = compiled(
@@ -77,7 +81,7 @@ pub(super) fn compiler(line: &Line) -> Option<LogError> {
         .ok()
         .and_then(|digits| digits.parse().ok());
     let place = Place {
-        file: printable(found.get(1)?.as_bytes(), SHOWN),
+        file: printable(found.get(1)?.as_bytes(), MAX_LINE_CHARACTERS_SHOWN),
         line: number,
         function: None,
         source: None,
@@ -85,7 +89,10 @@ pub(super) fn compiler(line: &Line) -> Option<LogError> {
     Some(LogError {
         rank: line.rank,
         place: Some(place),
-        ..LogError::new(Form::ErrorLine, printable(line.text(), SHOWN))
+        ..LogError::new(
+            Form::ErrorLine,
+            printable(line.text(), MAX_LINE_CHARACTERS_SHOWN),
+        )
     })
 }
 
@@ -99,7 +106,7 @@ pub(super) fn error_line(line: &Line, kind: Kind) -> Option<LogError> {
         && !compiled(&REPORT, REPORT_PATTERN).is_match(text);
     is_error.then(|| LogError {
         rank: line.rank,
-        ..LogError::new(Form::ErrorLine, printable(text, SHOWN))
+        ..LogError::new(Form::ErrorLine, printable(text, MAX_LINE_CHARACTERS_SHOWN))
     })
 }
 

@@ -1,36 +1,36 @@
-//! The last words of programs other than Python's tracebacks: Python that crashed, C++, Rust, Go,
-//! Java, JavaScript, Julia, R, and tests.
+//! The last messages of programs other than Python's tracebacks: Python that crashed, C++, Rust,
+//! Go, Java, JavaScript, Julia, R, and tests.
 
 use super::frame::{Frame, frame, own};
 use super::lines::{Line, compiled, printable};
-use super::{Form, LogError, Place, SHOWN};
+use super::{Form, LogError, MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::{Captures, Regex, RegexSet};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// A program's own account of its crash.
+/// A program's own report of its crash.
 pub(super) struct Crash {
     /// Its lines; others may stand between them.
     pub(super) lines: Range<usize>,
     pub(super) error: LogError,
 }
 
-/// How many lines of one account are read.
-const ACCOUNT_LINES: usize = 200;
-/// Of a log that is full of them only the last few are read, so that reading takes bounded time.
-const MOST: usize = 64;
+/// The number of lines of one report that are read, at most.
+const MAX_LINES_PER_CRASH: usize = 200;
+/// The number of reports that are read, at most: the last ones, so that reading takes bounded time.
+const MAX_CRASHES_READ: usize = 64;
 
-/// How the rest of an account is read, given its first line.
-enum Tell {
+/// How the rest of a report is read, given its first line.
+enum ReportReader {
     Always(fn(&[Line], usize, &Captures) -> Crash),
-    /// The first line alone does not make one.
+    /// The first line alone is not enough for a report.
     Perhaps(fn(&[Line], usize, &Captures) -> Option<Crash>),
 }
 
-use Tell::{Always, Perhaps};
+use ReportReader::{Always, Perhaps};
 
-/// The line each account begins with, and how the rest is read.
-static HEADS: [(&str, Tell); 14] = [
+/// The first line of each kind of report, and how the rest is read.
+static CRASH_HEADS: [(&str, ReportReader); 14] = [
     (r"^Fatal Python error: (.+)$", Always(fatal_python)),
     (
         r"^terminate called after throwing an instance of '([^']+)'",
@@ -71,11 +71,11 @@ static HEADS: [(&str, Tell); 14] = [
     (r"^FAILED (\S+(?: - .*)?)$", Perhaps(pytest)),
 ];
 
-/// All accounts in a log, in order.
+/// All reports in a log, in order.
 pub(super) fn crashes(lines: &[Line], inside: &[bool]) -> Vec<Crash> {
     static COMPILED: OnceLock<(RegexSet, Vec<Regex>)> = OnceLock::new();
     let (set, each) = COMPILED.get_or_init(|| {
-        let patterns: Vec<String> = HEADS
+        let patterns: Vec<String> = CRASH_HEADS
             .iter()
             .map(|(pattern, _)| format!("(?-u){pattern}"))
             .collect();
@@ -91,14 +91,14 @@ pub(super) fn crashes(lines: &[Line], inside: &[bool]) -> Vec<Crash> {
         .rev()
         .filter(|(at, _)| !inside[*at])
         .filter(|(_, line)| set.is_match(line.text()))
-        .take(MOST);
+        .take(MAX_CRASHES_READ);
     let mut found: Vec<Crash> = heads
         .filter_map(|(at, line)| {
             set.matches(line.text()).iter().find_map(|which| {
                 let head = each[which].captures(line.text())?;
-                match HEADS[which].1 {
-                    Always(tell) => Some(tell(lines, at, &head)),
-                    Perhaps(tell) => tell(lines, at, &head),
+                match CRASH_HEADS[which].1 {
+                    Always(read_rest) => Some(read_rest(lines, at, &head)),
+                    Perhaps(read_rest) => read_rest(lines, at, &head),
                 }
             })
         })
@@ -122,7 +122,7 @@ fn below<'a>(lines: &'a [Line<'a>], at: usize) -> impl Iterator<Item = (usize, &
         .iter()
         .enumerate()
         .skip(1)
-        .take(ACCOUNT_LINES)
+        .take(MAX_LINES_PER_CRASH)
         .filter(move |(_, line)| line.rank == rank)
         .map(move |(down, line)| (at + down, line.text()))
 }
@@ -137,7 +137,7 @@ fn crash(
     let error = LogError {
         rank: lines[range.start].rank,
         place,
-        ..LogError::new(form, printable(message, SHOWN))
+        ..LogError::new(form, printable(message, MAX_LINE_CHARACTERS_SHOWN))
     };
     Crash {
         lines: range,
@@ -146,9 +146,10 @@ fn crash(
 }
 
 fn place(file: &[u8], line: &[u8], function: &[u8]) -> Place {
-    let function = Some(printable(function, SHOWN)).filter(|text| !text.is_empty());
+    let function =
+        Some(printable(function, MAX_LINE_CHARACTERS_SHOWN)).filter(|text| !text.is_empty());
     Place {
-        file: printable(file, SHOWN),
+        file: printable(file, MAX_LINE_CHARACTERS_SHOWN),
         line: number(line),
         function,
         source: None,
@@ -159,7 +160,7 @@ fn one_line(lines: &[Line], at: usize, found: &Captures) -> Crash {
     crash(Form::Crash, lines, at..at + 1, part(found, 1), None)
 }
 
-/// faulthandler tells the threads one after the other, each with the deepest call first.
+/// faulthandler prints the threads one after the other, each with the deepest call first.
 fn fatal_python(lines: &[Line], at: usize, found: &Captures) -> Crash {
     let mut calls: Vec<Frame> = Vec::new();
     let (mut current, mut end) = (false, at + 1);

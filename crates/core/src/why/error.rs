@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The kind of message that tells of an error.
+/// The kind of message that shows an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
@@ -14,18 +14,18 @@ pub enum Form {
     /// The program did not accept its options.
     Usage,
     Shell,
-    /// A signal or an abort, told by the program itself: faulthandler, C++, glibc.
+    /// A signal or an abort, reported by the program itself: faulthandler, C++, glibc.
     Crash,
     /// A panic of Rust or Go.
     Panic,
-    /// All there is is the launcher's word for it.
+    /// Only the launcher's report is in the log.
     Launcher,
     /// A line that calls itself an error.
     ErrorLine,
 }
 
 impl Form {
-    /// Whether trying again unchanged can help, where that is certain.
+    /// Whether trying again unchanged can help, if that is certain.
     pub const fn transient(self) -> Option<bool> {
         match self {
             Self::Syntax | Self::Usage => Some(false),
@@ -40,7 +40,7 @@ pub struct Place {
     pub file: String,
     pub line: Option<u32>,
     pub function: Option<String>,
-    /// The line's text, where the log shows it.
+    /// The line's text, if the log shows it.
     pub source: Option<String>,
 }
 
@@ -52,7 +52,7 @@ impl Place {
     }
 }
 
-/// An error as a log tells it. All text is fit to be shown and bounded.
+/// An error as a log words it. All texts are printable and of bounded length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LogError {
     #[serde(rename = "kind")]
@@ -62,10 +62,10 @@ pub struct LogError {
     /// The lines below, which may belong to the message.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<String>,
-    /// The deepest line of the user's own code; where there is none, the deepest at all.
+    /// The deepest line of the user's own code; if there is none, the deepest of all.
     #[serde(flatten)]
     pub place: Option<Place>,
-    /// The exception that this one became in the end, where that is another.
+    /// The exception that the chain ended with, if it is another.
     pub ended_as: Option<String>,
     /// The rank that the log itself names, such as one of torchrun's.
     pub rank: Option<u32>,
@@ -95,8 +95,8 @@ impl LogError {
         }
     }
 
-    /// How readily it is only the echo of another rank's end.
-    pub(super) fn echo(&self) -> u8 {
+    /// How likely this only follows from another rank's end.
+    pub(super) fn consequence_level(&self) -> u8 {
         let lost_peer = || {
             self.form == Form::Crash
                 && (self.message.contains("NCCL") || self.message.contains("Dist"))

@@ -1,7 +1,7 @@
 //! One call of a traceback, and whether it is the user's own code.
 
 use super::lines::{compiled, printable};
-use super::{Place, SHOWN};
+use super::{MAX_LINE_CHARACTERS_SHOWN, Place};
 use regex::bytes::Regex;
 use std::sync::OnceLock;
 
@@ -23,9 +23,11 @@ impl<'a> Frame<'a> {
         let line = std::str::from_utf8(self.line)
             .ok()
             .and_then(|digits| digits.parse().ok());
-        let text = |bytes: &[u8]| Some(printable(bytes, SHOWN)).filter(|text| !text.is_empty());
+        let text = |bytes: &[u8]| {
+            Some(printable(bytes, MAX_LINE_CHARACTERS_SHOWN)).filter(|text| !text.is_empty())
+        };
         Place {
-            file: printable(self.file, SHOWN),
+            file: printable(self.file, MAX_LINE_CHARACTERS_SHOWN),
             line,
             function: text(self.function),
             source: text(self.source),
@@ -93,8 +95,7 @@ fn boxed_source(text: &[u8]) -> Option<&[u8]> {
     )
 }
 
-/// The call to show: the deepest of the user's own code; without one, the deepest of any that has a
-/// file.
+/// The call to show: the deepest in the user's own code, else the deepest that has a file.
 pub(super) fn own<'f, 'a>(
     frames: impl DoubleEndedIterator<Item = &'f Frame<'a>> + Clone,
 ) -> Option<&'f Frame<'a>>
@@ -120,7 +121,7 @@ pub(super) fn is_own(file: &[u8]) -> bool {
     !compiled(&FOREIGN, FOREIGN_PATTERN).is_match(file)
 }
 
-/// Installed packages, Python itself, code that libraries make up, launchers, and builds of torch
+/// Installed packages, Python itself, generated code of libraries, launchers, and builds of torch
 /// outside of site-packages.
 const FOREIGN_PATTERN: &str = concat!(
     r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib(?:64)?[/\\](?:python|pypy)\d|[/\\]Python\d+[/\\]Lib[/\\]|\.egg[/\\]|\.zip[/\\]",

@@ -1,27 +1,27 @@
-//! The tail of a log as clean lines, and what a line says about the program still being alive.
+//! The end of a log as clean lines, and whether a line shows that the program is still alive.
 
-use super::SHOWN;
-use super::trace::HEADER;
+use super::MAX_LINE_CHARACTERS_SHOWN;
+use super::trace::TRACEBACK_HEADER;
 use crate::visible::is_hidden;
 use regex::bytes::Regex;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
-/// How much of a log's end is looked at.
-const WINDOW: usize = 256 * 1024;
+/// The number of bytes at the end of a log that are read.
+const LOG_END_BYTES: usize = 256 * 1024;
 /// No message starts later than this in its line.
-const LONGEST: usize = 4096;
-/// More lines than this after a message, and it was not the message that ended the program.
-const MOST_AFTER: usize = 40;
+const MAX_LINE_BYTES_SEARCHED: usize = 4096;
+/// A message with more lines than this after it did not end the program.
+const MAX_LINES_AFTER: usize = 40;
 /// A progress bar is drawn once or twice more while a program dies.
-const MOST_BARS_AFTER: usize = 5;
+const MAX_PROGRESS_BARS_AFTER: usize = 5;
 
 /// One line, without colours and without the name of the rank in front.
 pub(super) struct Line<'a> {
     shown: Cow<'a, [u8]>,
     start: usize,
-    /// From torch's `[rank3]:`, which it puts before the last words of a rank, or from `mpirun`.
+    /// From torch's `[rank3]:`, which stands before the last messages of a rank, or from `mpirun`.
     pub(super) rank: Option<u32>,
     /// Part of the drawing of a Python exception group; its margin is left out of the text.
     pub(super) grouped: bool,
@@ -39,7 +39,7 @@ impl Line<'_> {
             } else {
                 &self.shown
             },
-            SHOWN,
+            MAX_LINE_CHARACTERS_SHOWN,
         )
     }
     pub(super) fn is_indented(&self) -> bool {
@@ -47,8 +47,8 @@ impl Line<'_> {
     }
 }
 
-/// Text fit to be shown: characters that control a terminal or turn the direction of writing are
-/// gone, and it is cut after so many characters.
+/// Printable text: without characters that control a terminal or change the direction of text, and
+/// cut after so many characters.
 pub(super) fn printable(bytes: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(bytes);
     let shown = text
@@ -61,7 +61,7 @@ pub(super) fn printable(bytes: &[u8], most: usize) -> String {
         .collect()
 }
 
-/// Characters that change how others are shown, or have no shape of their own. Joiners stay:
+/// Characters that change how others are shown, or that have no shape. Joiners are kept, because
 /// letters need them.
 const fn is_unseen(letter: char) -> bool {
     is_hidden(letter)
@@ -113,10 +113,10 @@ fn drop_margins(lines: &mut [Line]) {
 
 /// The last part of the log, from the start of a line.
 fn window(tail: &[u8]) -> &[u8] {
-    if tail.len() <= WINDOW {
+    if tail.len() <= LOG_END_BYTES {
         return tail;
     }
-    let end = &tail[tail.len() - WINDOW..];
+    let end = &tail[tail.len() - LOG_END_BYTES..];
     let line = end.iter().position(|&byte| byte == b'\n' || byte == b'\r');
     line.map_or(&[], |at| &end[at + 1..])
 }
@@ -128,11 +128,11 @@ fn clean(piece: &[u8]) -> Line<'_> {
         r"^(?:(?:\[default\d+\]: ?)?\[(?:rank|default)(\d{1,9})\]: ?|\[\d+,(\d{1,9})\]<std(?:out|err)>: ?|\((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?\) )",
     );
     // A program that never ends its line dies in the middle of it.
-    let dies = piece.len() > LONGEST && piece.ends_with(HEADER);
+    let dies = piece.len() > MAX_LINE_BYTES_SEARCHED && piece.ends_with(TRACEBACK_HEADER);
     let cut = if dies {
-        HEADER
+        TRACEBACK_HEADER
     } else {
-        &piece[..piece.len().min(LONGEST)]
+        &piece[..piece.len().min(MAX_LINE_BYTES_SEARCHED)]
     };
     let shown = without_colours(cut);
     let found = prefix.captures(&shown).and_then(|found| {
@@ -181,10 +181,11 @@ pub(super) fn compiled(cell: &'static OnceLock<Regex>, pattern: &str) -> &'stati
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Launchers, libraries and the machine cleaning up: says nothing about the program.
+    /// Launchers, libraries and the machine cleaning up: these lines show nothing about the
+    /// program.
     Noise,
     Bar,
-    /// The program is at work again: it had caught what came before.
+    /// The program is at work again, so it had caught the error before.
     GoingOn,
     Ordinary,
 }
@@ -192,8 +193,8 @@ pub(super) enum Kind {
 pub(super) fn kind(line: &Line) -> Kind {
     static NOISE: OnceLock<Regex> = OnceLock::new();
     static BAR: OnceLock<Regex> = OnceLock::new();
-    static SAYS_SO: OnceLock<Regex> = OnceLock::new();
-    static AT_WORK: OnceLock<Regex> = OnceLock::new();
+    static GOING_ON: OnceLock<Regex> = OnceLock::new();
+    static PROGRESS: OnceLock<Regex> = OnceLock::new();
     static FAILURE: OnceLock<Regex> = OnceLock::new();
     let text = line.text();
     if compiled(&NOISE, NOISE_PATTERN).is_match(text) {
@@ -202,11 +203,11 @@ pub(super) fn kind(line: &Line) -> Kind {
     if compiled(&BAR, r"\d%\|").is_match(text) {
         return Kind::Bar;
     }
-    let at_work = || {
-        compiled(&AT_WORK, AT_WORK_PATTERN).is_match(text)
+    let shows_progress = || {
+        compiled(&PROGRESS, PROGRESS_PATTERN).is_match(text)
             && !compiled(&FAILURE, r"(?i)fail|error|abort|crash|exception|interrupt").is_match(text)
     };
-    if compiled(&SAYS_SO, SAYS_SO_PATTERN).is_match(text) || at_work() {
+    if compiled(&GOING_ON, GOING_ON_PATTERN).is_match(text) || shows_progress() {
         return Kind::GoingOn;
     }
     if line.is_indented() {
@@ -226,14 +227,14 @@ const NOISE_PATTERN: &str = concat!(
     r"|^CUDA kernel errors might|^For debugging consider|^Compile with `TORCH_USE|^Search for `cuda|^terminate called ",
 );
 
-const SAYS_SO_PATTERN: &str = concat!(
+const GOING_ON_PATTERN: &str = concat!(
     r"(?i)\b(?:retrying|trying again|falling back|fall back to|will (?:download|retry|continue|skip)|downloading|continuing|resuming|resumed",
     r"|recovered|succeeded|successfully|training (?:is )?(?:complete|completed|finished|done))\b|^(?:all )?(?:done|finished|completed)\W*$",
 );
 
-const AT_WORK_PATTERN: &str = r"(?i)\b(?:epoch|step|iter|iteration|batch)\W{0,3}\d|\bloss\W{1,3}\d|\b(?:saved|saving) .*(?:checkpoint|model)";
+const PROGRESS_PATTERN: &str = r"(?i)\b(?:epoch|step|iter|iteration|batch)\W{0,3}\d|\bloss\W{1,3}\d|\b(?:saved|saving) .*(?:checkpoint|model)";
 
-/// What follows each line, counted once from the end.
+/// The kinds of lines that follow each line, counted once from the end.
 pub(super) struct After(Vec<Following>);
 
 #[derive(Clone, Copy, Default)]
@@ -244,13 +245,13 @@ struct Following {
 }
 
 impl After {
-    /// `spoken_for` marks the lines that belong to a traceback or are a message themselves.
-    pub(super) fn new(kinds: &[Kind], spoken_for: &[bool]) -> Self {
+    /// `explained` marks the lines that belong to a traceback or are a message themselves.
+    pub(super) fn new(kinds: &[Kind], explained: &[bool]) -> Self {
         let mut following = Following::default();
         let mut all = vec![following; kinds.len()];
         for (at, kind) in kinds.iter().enumerate().rev() {
             all[at] = following;
-            if spoken_for[at] {
+            if explained[at] {
                 continue;
             }
             match kind {
@@ -263,14 +264,16 @@ impl After {
         Self(all)
     }
 
-    /// The program did more than fall over after this line.
+    /// Whether the program went on working after this line.
     pub(super) fn went_on(&self, at: usize) -> bool {
         let following = self.0[at];
-        following.going_on || following.ordinary > MOST_AFTER || following.bars > MOST_BARS_AFTER
+        following.going_on
+            || following.ordinary > MAX_LINES_AFTER
+            || following.bars > MAX_PROGRESS_BARS_AFTER
     }
 
-    /// Nothing the program itself said comes after this line.
-    pub(super) fn is_last_word(&self, at: usize) -> bool {
+    /// Whether the program itself wrote nothing after this line.
+    pub(super) fn is_last_message(&self, at: usize) -> bool {
         !self.went_on(at) && self.0[at].ordinary == 0
     }
 }

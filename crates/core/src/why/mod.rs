@@ -1,8 +1,8 @@
-//! Why a job failed, told from the end of its log.
+//! Why a job failed, read from the end of its log.
 //!
 //! A wrong reason costs more than none: people stop reading. So a *cause* is claimed only for a
 //! message that stands where the real program puts it (the last line of a Python traceback, a
-//! shell's own complaint at the very end), and only when the program did not go on after it. Where
+//! shell's own complaint at the very end), and only when the program did not go on after it. If
 //! no rule knows the cause, the *error* is quoted as the log tells it, with the deepest line of the
 //! user's own code, and nothing is claimed about it.
 
@@ -14,30 +14,25 @@ mod frame;
 mod judge;
 mod lines;
 pub mod modules;
+mod quote;
 mod rules;
 mod torchrun;
 mod trace;
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_errors;
-#[cfg(test)]
-mod tests_programs;
-#[cfg(test)]
-mod tests_unrelated;
 
 pub use error::{Form, LogError, Place};
 
 use serde::Serialize;
 
-/// What kind of failure it is.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
     OutOfMemory,
     GpuOutOfMemory,
-    /// `/dev/shm` is used up: the usual end of data-loading workers in a container.
+    /// `/dev/shm` is full, which often ends data-loading workers in a container.
     SharedMemory,
     MissingModule,
     /// A shared library (`libGL.so.1`) that the image does not have.
@@ -49,7 +44,7 @@ pub enum Class {
     /// The program found no GPU, or fewer than it wanted.
     NoGpu,
     GpuEcc,
-    /// Communication between ranks failed; mostly the echo of another rank's end.
+    /// Communication between ranks failed; mostly because another rank had ended.
     NcclError,
     /// Something outside the job could not be reached.
     Network,
@@ -109,9 +104,9 @@ impl Class {
         }
     }
 
-    /// How readily this failure is only the echo of another: 0 is a cause of its own. A rank that
-    /// loses its peers reports NCCL errors, and the ranks that are left get killed.
-    pub(crate) const fn echo(self) -> u8 {
+    /// How likely this failure only follows from another: 0 is a cause of its own. A rank that
+    /// loses its peers reports NCCL errors, and the remaining ranks get killed.
+    pub(crate) const fn consequence_level(self) -> u8 {
         match self {
             Self::CudaError | Self::Network => 1,
             Self::Segfault => 2,
@@ -121,7 +116,7 @@ impl Class {
         }
     }
 
-    /// Whether programs often catch this and try something else: then what failed next is the
+    /// Whether programs often catch this and try something else. Then the next failure is the
     /// cause.
     pub(crate) const fn is_often_caught(self) -> bool {
         matches!(
@@ -136,8 +131,8 @@ impl Class {
     }
 }
 
-/// Characters of one line that are shown.
-const SHOWN: usize = 300;
+/// The number of characters of one line that are shown, at most.
+const MAX_LINE_CHARACTERS_SHOWN: usize = 300;
 
 /// Why a log ends in failure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -147,17 +142,16 @@ pub struct Finding {
     pub evidence: String,
     /// Whether trying again unchanged can help.
     pub transient: bool,
-    /// What to do next, one sentence.
+    /// The next step for the user, one sentence.
     pub next_step: String,
-    /// The Python module that is missing: who knows the code of the run can tell more
-    /// ([`modules::advice`]).
+    /// The Python module that is missing. With the code of the run, [`modules::advice`] says more.
     pub module: Option<String>,
 }
 
-/// What the end of a log tells about a failure.
+/// The failure that the end of a log shows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reading {
-    /// The cause, where a rule knows it.
+    /// The cause, if a rule knows it.
     pub finding: Option<Finding>,
     /// The error in the log's own words. With a finding, it is the one that shows it.
     pub error: Option<LogError>,
@@ -166,39 +160,40 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// How readily this is only the echo of another rank's end: 0 is a cause of its own. `None`:
-    /// the log shows no error.
-    pub fn echo(&self) -> Option<u8> {
-        let of_finding = self.finding.as_ref().map(|finding| finding.class.echo());
-        of_finding.or_else(|| self.error.as_ref().map(LogError::echo))
+    /// How likely this only follows from another rank's end: 0 is a cause of its own. `None`: the
+    /// log shows no error.
+    pub fn consequence_level(&self) -> Option<u8> {
+        let of_finding = self
+            .finding
+            .as_ref()
+            .map(|finding| finding.class.consequence_level());
+        of_finding.or_else(|| self.error.as_ref().map(LogError::consequence_level))
     }
 }
 
-/// Last lines of a log that are kept with its [`Reading`].
-const LAST_LINES: usize = 3;
+/// The number of last lines of a log that are kept with its [`Reading`].
+const LAST_LINES_KEPT: usize = 3;
 
-/// Reads the end of the log of a job that *failed*; only the last 256 KiB are looked at, whatever
-/// they hold.
+/// Reads the end of the log of a job that *failed*: its last 256 KiB.
 ///
-/// Python holds back what it prints to a pipe, so without `PYTHONUNBUFFERED=1` training lines may
-/// come after the traceback that ended it; that reads as a program that went on, and the error says
-/// so.
+/// Python buffers what it prints to a pipe. So without `PYTHONUNBUFFERED=1` training lines may come
+/// after the traceback that ended it. That reads as a program that went on, and the error says so.
 pub fn read(tail: &[u8]) -> Reading {
     let lines = lines::split(tail);
     let judge::Judgement { finding, error } = judge::judge(&lines);
     Reading {
         finding,
         error,
-        last_lines: last_of(&lines, LAST_LINES),
+        last_lines: last_of(&lines, LAST_LINES_KEPT),
     }
 }
 
-/// The first cause in the tail of a log, or `None`: better silent than wrong.
+/// The first cause in the end of a log; `None` rather than a guess.
 pub fn classify(tail: &[u8]) -> Option<Finding> {
     judge::judge(&lines::split(tail)).finding
 }
 
-/// The last lines of a log that are not blank, fit to be shown.
+/// The last lines of a log that are not blank, printable.
 pub fn last_lines(tail: &[u8], most: usize) -> Vec<String> {
     last_of(&lines::split(tail), most)
 }
@@ -210,11 +205,12 @@ fn last_of(lines: &[lines::Line], most: usize) -> Vec<String> {
         .collect()
 }
 
-/// Which of several ranks' logs shows the root: a cause of its own beats an echo of another rank's
-/// end. Among equals the first given wins, so give them in the order in which the ranks ended.
+/// The log, among those of several ranks, that shows the root cause. A cause of its own counts more
+/// than an echo of another rank's end. Among equals the first counts, so give them in the order in
+/// which the ranks ended.
 pub fn root_cause(readings: &[(u32, Reading)]) -> Option<&(u32, Reading)> {
     readings
         .iter()
-        .filter(|(_, reading)| reading.echo().is_some())
-        .min_by_key(|(_, reading)| reading.echo())
+        .filter(|(_, reading)| reading.consequence_level().is_some())
+        .min_by_key(|(_, reading)| reading.consequence_level())
 }

@@ -1,22 +1,22 @@
-//! How to come by a Python module that is missing.
+//! How to install a Python module that is missing.
 //!
-//! Anybody may publish a package under the name of somebody's own module. So a command to install
-//! is given only for names that every user of the trade means the same package by.
+//! Anybody may publish a package under the name of a user's own module. So a command to install is
+//! given only for names that everybody uses for the same package.
 
-/// Where the user's own code has a module.
+/// The place of a module in the user's own code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Own {
-    /// In the code of the run: its folder below the root (empty for the root itself), and the same
-    /// as seen from where the run starts.
+    /// In the code of the run: its folder below the root (empty for the root itself), and its path
+    /// from the folder where the run starts.
     Below { folder: String, from_start: String },
     /// Its first part is in the code of the run, the rest is not.
     PartOf { package: String },
-    /// In the folder it was submitted from, but not in the code that went with it.
+    /// In the folder of the submission, but not in the code that was sent.
     LeftOut { path: String },
 }
 
 /// Folders of a code tree that hold the packages of others.
-const FOREIGN: [&str; 6] = [
+const FOREIGN_FOLDERS: [&str; 6] = [
     "site-packages",
     "dist-packages",
     "node_modules",
@@ -30,9 +30,8 @@ const FOREIGN: [&str; 6] = [
 pub fn find_own<'p>(name: &str, start: &str, paths: impl Iterator<Item = &'p str>) -> Option<Own> {
     let parts: Vec<&str> = name.split('.').collect();
     let top = *parts.first()?;
-    // A folder that only holds what a library wrote is not the library:
-    // `wandb/run-1/code/train.py`.
-    let depth = if KNOWN.iter().any(|(module, _)| *module == top) {
+    // A folder that only holds output of a library is not the library: `wandb/run-1/code/train.py`.
+    let depth = if KNOWN_PACKAGES.iter().any(|(module, _)| *module == top) {
         1
     } else {
         2
@@ -43,7 +42,7 @@ pub fn find_own<'p>(name: &str, start: &str, paths: impl Iterator<Item = &'p str
             continue;
         };
         let words: Vec<&str> = path.split('/').collect();
-        if words.iter().any(|word| FOREIGN.contains(word)) {
+        if words.iter().any(|word| FOREIGN_FOLDERS.contains(word)) {
             continue;
         }
         let file = stem.rsplit('/').next().unwrap_or_default();
@@ -78,7 +77,7 @@ pub fn find_own<'p>(name: &str, start: &str, paths: impl Iterator<Item = &'p str
     Some(Own::Below { folder, from_start })
 }
 
-/// A folder as seen from another, both below one root.
+/// The path of a folder relative to another, both below one root.
 fn from(start: &str, folder: &str) -> String {
     let (start, folder): (Vec<&str>, Vec<&str>) = (
         start.split('/').filter(|word| !word.is_empty()).collect(),
@@ -99,7 +98,7 @@ fn from(start: &str, folder: &str) -> String {
     }
 }
 
-/// What to do about a module, in one sentence. `own` is what is known of the code of the run.
+/// Advice on a missing module, in one sentence. `own` is where the user's code has it.
 pub fn advice(name: &str, own: Option<&Own>) -> String {
     let top = name.split('.').next().unwrap_or(name);
     match own {
@@ -129,7 +128,7 @@ pub fn advice(name: &str, own: Option<&Own>) -> String {
 }
 
 fn unknown(name: &str, top: &str) -> String {
-    if let Some((_, package)) = KNOWN
+    if let Some((_, package)) = KNOWN_PACKAGES
         .iter()
         .find(|(module, _)| *module == name || *module == top)
     {
@@ -146,7 +145,7 @@ fn unknown(name: &str, top: &str) -> String {
         "check that `{name}` is under `code.root` and not ignored, and set `PYTHONPATH` or \
             `code.workdir` so that Python finds it"
     );
-    if OWN.contains(&top) {
+    if COMMON_OWN_MODULES.contains(&top) {
         return own;
     }
     if top.starts_with('_') {
@@ -161,14 +160,14 @@ fn unknown(name: &str, top: &str) -> String {
     )
 }
 
-/// Names people give to their own modules; a package of that name would be a stranger's.
-const OWN: [&str; 13] = [
+/// Common names of users' own modules. A package of such a name is by somebody else.
+const COMMON_OWN_MODULES: [&str; 13] = [
     "common", "config", "configs", "data", "dataset", "lib", "main", "model", "models", "src",
     "train", "trainer", "utils",
 ];
 
-/// Modules that everybody knows, and their packages.
-const KNOWN: [(&str, &str); 84] = [
+/// Well-known modules, and their packages.
+const KNOWN_PACKAGES: [(&str, &str); 84] = [
     ("Crypto", "pycryptodome"),
     ("PIL", "pillow"),
     ("accelerate", "accelerate"),

@@ -1,8 +1,8 @@
-//! The messages we know, as the programs write them.
+//! The known messages, as the programs write them.
 //!
 //! Each rule is one message that ends a program. A pattern is anchored to the start of its line;
-//! for an exception, the module before its name may be missing. The first rule that fits wins, so
-//! the narrow ones stand before the wide ones.
+//! for an exception, the module before its name may be missing. The first rule that fits counts, so
+//! narrow rules stand before wide ones.
 
 use super::Class;
 use super::advice as say;
@@ -15,7 +15,7 @@ pub(super) struct Rule {
     /// `None`: it only reports that something else failed.
     pub(super) class: Option<Class>,
     pattern: &'static str,
-    /// What to do; `{}` is the pattern's first group.
+    /// The advice; `{}` is the pattern's first group.
     pub(super) advice: &'static str,
     pub(super) transient: bool,
     /// Counts only if nothing else explains the end.
@@ -59,7 +59,7 @@ pub(super) struct Match {
 }
 
 impl Match {
-    /// The same name, meant as a program that could not be started.
+    /// The same name, as a program that could not be started.
     pub(super) fn into_command(self) -> Self {
         static COMMAND: Rule = Rule::new(Class::CommandNotFound, say::COMMAND, "");
         Self {
@@ -70,8 +70,8 @@ impl Match {
 }
 
 /// The last line of a traceback, with the rest of its message below.
-static EXCEPTIONS: [Rule; 51] = [
-    // Reports of another's end.
+static EXCEPTION_RULES: [Rule; 51] = [
+    // Reports of another process's end.
     Rule::wrapper(r"(?:ChildFailedError|ProcessRaisedException|ProcessExitedException|CalledProcessError|SignalException)\b"),
     Rule::wrapper(r"(?:BrokenPipeError|ConnectionResetError|ConnectionAbortedError|KeyboardInterrupt|SystemExit|RayTaskError|EOFError$|EOFError\n)"),
     Rule::wrapper(r"\w+: Caught \w+ in (?:DataLoader worker process|replica|pin memory thread)"),
@@ -120,7 +120,7 @@ static EXCEPTIONS: [Rule; 51] = [
     Rule::new(Class::CudaError, say::GPU_ASSERT, r"(?:RuntimeError|AcceleratorError): CUDA error: device-side assert triggered"),
     Rule::new(Class::CudaError, say::CUDA, r"(?:RuntimeError|AcceleratorError): (?:(?:CUDA|HIP|CUDA driver) error: |cuDNN error: CUDNN_STATUS_)"),
     Rule::new(Class::CudaError, say::CUDA, r"(?:XlaRuntimeError|JaxRuntimeError): INTERNAL: .*\bCUDA_ERROR_[A-Z_]+"),
-    // Ports before ranks: torch's store says both in one exception.
+    // Ports before ranks: torch's store names both in one exception.
     Rule::new(
         Class::PortInUse,
         say::PORT,
@@ -190,11 +190,11 @@ static EXCEPTIONS: [Rule; 51] = [
         say::NUMBERS,
         r"RuntimeError: (?:Function '\w+' returned nan values in its \d+th output|The total norm .*is non-finite, so it cannot be clipped)",
     ),
-    Rule::new(Class::NotANumber, say::NUMBERS, NOT_A_NUMBER),
+    Rule::new(Class::NotANumber, say::NUMBERS, NAN_PATTERN),
 ];
 
-/// Checks people and libraries write themselves: a value that *is* or *contains* NaN.
-const NOT_A_NUMBER: &str = concat!(
+/// Checks that people and libraries write: a value that *is* or *contains* NaN.
+const NAN_PATTERN: &str = concat!(
     r"(?:ValueError|RuntimeError|ArithmeticError|AssertionError|Exception): (?i:.*\bcontains? (?:\w+ (?:or )?)?(?:nan|infinity)s?\b",
     r"|.*\b(?:loss|gradients?|grad_norm|norm|outputs?|logits|values?|rewards?) (?:is|are|was|were|became|has become|=|==) ?(?:nan|inf|infinite|non-finite|not finite)\b",
     r"|.*\b(?:nan|non-finite) (?:loss|values?|gradients?|norm|detected|encountered|found|in)\b",
@@ -202,8 +202,8 @@ const NOT_A_NUMBER: &str = concat!(
     r"|Expected parameter \w+ (?s:.*)but found invalid values:(?s:.*)\bnan\b)",
 );
 
-/// Messages outside tracebacks which nothing but the end follows, wherever they stand.
-static ANYWHERE: [Rule; 13] = [
+/// Messages outside tracebacks after which a program ends, wherever they stand.
+static ANYWHERE_RULES: [Rule; 13] = [
     Rule::new(Class::OutOfMemory, say::MEMORY, r"(?:slurmstepd:|\[[\dT:.-]+\]) error: Detected \d+ oom[-_]kill event"),
     Rule::new(Class::OutOfMemory, say::MEMORY, r"slurmstepd: error: .*exceeded memory limit \(.*being killed"),
     Rule::new(Class::OutOfMemory, say::MEMORY, r"srun: error: [^:]+: tasks? [\d,-]+: Out Of Memory"),
@@ -242,9 +242,9 @@ static ANYWHERE: [Rule; 13] = [
     Rule::new(Class::PortInUse, say::PORT, r"ERROR:\s+\[Errno 98\] error while attempting to bind on address").transient(),
 ];
 
-/// Complaints that end a program only as its last words: a script may well go on after them. Where
-/// a traceback came before, they follow from it.
-static LAST_WORDS: [Rule; 15] = [
+/// Complaints that end a program only at its very end, because a script may go on after them. After
+/// a traceback, they follow from it.
+static LAST_LINE_RULES: [Rule; 15] = [
     Rule::new(
         Class::CommandNotFound,
         say::COMMAND,
@@ -322,7 +322,8 @@ static LAST_WORDS: [Rule; 15] = [
     ),
 ];
 
-/// A table with its patterns ready: all at once to see whether any fits, then the one for its name.
+/// A table with its patterns compiled: all at once to see whether any fits, then the one for its
+/// name.
 struct Compiled {
     rules: &'static [Rule],
     set: RegexSet,
@@ -358,26 +359,26 @@ impl Compiled {
     }
 }
 
-/// What the end of a traceback means.
+/// The rule for the end of a traceback.
 pub(super) fn exception(message: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
-        .get_or_init(|| Compiled::new(&EXCEPTIONS, r"^(?:[\w.]+\.)?"))
+        .get_or_init(|| Compiled::new(&EXCEPTION_RULES, r"^(?:[\w.]+\.)?"))
         .first(message)
 }
 
-/// What a line means wherever it stands.
+/// The rule for a line that counts wherever it stands.
 pub(super) fn anywhere(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
-        .get_or_init(|| Compiled::new(&ANYWHERE, "^"))
+        .get_or_init(|| Compiled::new(&ANYWHERE_RULES, "^"))
         .first(line)
 }
 
-/// What a line means if nothing but noise comes after it.
-pub(super) fn last_word(line: &[u8]) -> Option<Match> {
+/// The rule for a line that counts only at the end of the log.
+pub(super) fn at_end(line: &[u8]) -> Option<Match> {
     static COMPILED: OnceLock<Compiled> = OnceLock::new();
     COMPILED
-        .get_or_init(|| Compiled::new(&LAST_WORDS, "^"))
+        .get_or_init(|| Compiled::new(&LAST_LINE_RULES, "^"))
         .first(line)
 }

@@ -1,4 +1,4 @@
-//! The table in which torchrun sums up which of its ranks failed, and which failed first.
+//! The table in which torchrun lists the ranks that failed, and which failed first.
 
 use super::lines::{Line, compiled, printable};
 use super::{Form, LogError};
@@ -52,7 +52,7 @@ pub(super) fn root(lines: &[Line]) -> Option<Root> {
 }
 
 impl Root {
-    /// Where no traceback of that rank is in the log, its entry is all there is.
+    /// The error from the table, for a rank whose traceback is not in the log.
     pub(super) fn error(&self) -> LogError {
         let code = self
             .exit_code

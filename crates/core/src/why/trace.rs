@@ -4,9 +4,9 @@ use super::frame::{Frame, frame, is_source};
 use super::lines::{Line, indent};
 use std::collections::BTreeMap;
 
-pub(super) const HEADER: &[u8] = b"Traceback (most recent call last):";
+pub(super) const TRACEBACK_HEADER: &[u8] = b"Traceback (most recent call last):";
 
-/// How a traceback hangs on the one before it.
+/// How a traceback is linked to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Link {
     #[default]
@@ -24,8 +24,7 @@ pub(super) enum Link {
 pub(super) enum Standing {
     #[default]
     Fatal,
-    /// It ended a thread, a task or a function that runs at exit; the program may have ended for it
-    /// or not.
+    /// It ended a thread, a task or a function that runs at exit, and perhaps the program.
     Thread,
     /// Python says itself that it goes on ("Exception ignored in", a logging error).
     Harmless,
@@ -40,16 +39,16 @@ pub(super) struct Block<'a> {
     pub(super) standing: Standing,
     /// The calls, outermost first.
     pub(super) frames: Vec<Frame<'a>>,
-    /// Only a line that is indented no further than this can name the exception: torchrun indents
-    /// what it quotes.
+    /// Only a line that is indented no further than this can name the exception, because torchrun
+    /// indents what it quotes.
     indent: usize,
     /// It began without a header, as a syntax error of the program itself does.
     bare: bool,
 }
 
 impl Block<'_> {
-    /// Whether this exception was raised by a function that the other passed through: by its
-    /// `except` clause, to say the same in other words.
+    /// Whether a function that the other exception passed through raised this one: its `except`
+    /// clause words the same error differently.
     pub(super) fn rewords(&self, other: &Block) -> bool {
         self.frames.last().is_some_and(|last| {
             other
@@ -76,7 +75,7 @@ pub(super) struct Traces<'a> {
     pub(super) inside: Vec<bool>,
 }
 
-/// Ranks write in turns, so each is followed apart.
+/// The tracebacks of all ranks. Ranks write in turns, so each is followed apart.
 pub(super) fn traces<'a>(lines: &'a [Line<'a>]) -> Traces<'a> {
     let mut streams: BTreeMap<Option<u32>, Stream<'a>> = BTreeMap::new();
     let mut inside = vec![false; lines.len()];
@@ -92,7 +91,7 @@ pub(super) fn traces<'a>(lines: &'a [Line<'a>]) -> Traces<'a> {
     }
 }
 
-/// What is known of one rank's output so far.
+/// The state of reading one rank's output.
 #[derive(Default)]
 struct Stream<'a> {
     chains: Vec<Chain<'a>>,
@@ -193,7 +192,7 @@ impl<'a> Stream<'a> {
         true
     }
 
-    /// A line between tracebacks, which may say how the next one hangs on the last.
+    /// A line between tracebacks, which may tell how the next one is linked to the last.
     fn between(&mut self, line: &Line) -> bool {
         let text = line.text();
         (self.link, self.standing) = (Link::Alone, Standing::Fatal);
@@ -216,22 +215,23 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// What stands above the traceback of a thread, a task of asyncio, a function that runs at exit.
+/// Whether the line stands above the traceback of a thread, a task of asyncio or a function that
+/// runs at exit.
 fn is_aside(text: &[u8]) -> bool {
     let thread = text.starts_with(b"Exception in thread ") && text.ends_with(b":");
     thread || text.starts_with(b"future: <") || text.starts_with(b"Error in atexit._run_exitfuncs")
 }
 
-/// A progress bar may stand before it on the same line; one that is indented is quoted by
-/// something.
+/// Whether the line begins a traceback. A progress bar may stand before it on the same line. An
+/// indented one is a quotation.
 fn is_header(text: &[u8]) -> bool {
     let text = text.trim_ascii_end();
     let rich = text.starts_with("╭".as_bytes())
         && text
-            .windows(HEADER.len() - 1)
-            .any(|part| part == &HEADER[..HEADER.len() - 1]);
-    rich || (text.ends_with(HEADER)
-        && (text.trim_ascii_start() != HEADER || text.starts_with(b"T")))
+            .windows(TRACEBACK_HEADER.len() - 1)
+            .any(|part| part == &TRACEBACK_HEADER[..TRACEBACK_HEADER.len() - 1]);
+    rich || (text.ends_with(TRACEBACK_HEADER)
+        && (text.trim_ascii_start() != TRACEBACK_HEADER || text.starts_with(b"T")))
 }
 
 /// A traceback as torchrun quotes it in its table of failures.
@@ -251,7 +251,7 @@ fn is_boxed(text: &[u8]) -> bool {
         .any(|edge| text.starts_with(edge.as_bytes()))
 }
 
-/// An error that Python finds before it runs anything, hence with no calls to tell.
+/// An error that Python finds before it runs anything, hence without calls.
 pub(super) fn is_syntax(exception: &[u8]) -> bool {
     ["SyntaxError", "IndentationError", "TabError"]
         .iter()

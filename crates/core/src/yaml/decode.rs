@@ -1,5 +1,5 @@
-//! The serde decoder. Scalars are read by what the target type asks for, so a text keeps its
-//! spelling (`0.10` stays `0.10`) and YAML's guesses about types never matter.
+//! The serde decoder. The target type decides how scalars are read, so a text keeps its spelling
+//! (`0.10` stays `0.10`) and YAML's guesses about types never matter.
 
 use super::tree::{Content, Node, Position};
 use crate::suggest::did_you_mean;
@@ -7,7 +7,7 @@ use serde::de::{self, DeserializeOwned, Visitor, value::StrDeserializer};
 use std::cell::RefCell;
 use std::fmt;
 
-/// A value that does not fit, with its place and what to do.
+/// A value that does not fit, with its place and a hint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     pub at: Option<Position>,
@@ -15,7 +15,7 @@ pub struct DecodeError {
     pub hint: Option<String>,
 }
 
-/// A key nobody knows, in a file where that is only worth a warning.
+/// An unknown key, in a file where that is only a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     pub at: Position,
@@ -114,7 +114,7 @@ impl<'n> Decoder<'n> {
             .ok_or_else(|| self.wrong(expected))
     }
 
-    /// Unknown keys are found here, where the known ones are at hand for a suggestion.
+    /// Finds unknown keys here, because the known ones are at hand for a suggestion.
     fn unknown_keys(
         &self,
         entries: &[(Node, Node)],

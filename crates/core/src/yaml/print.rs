@@ -3,7 +3,7 @@
 use crate::visible::{is_hidden, visible_json};
 use serde_json::Value;
 
-/// Block style; every text that YAML could take for something else is quoted.
+/// Block style. Every text that YAML could read as something else is quoted.
 pub fn write(value: &Value) -> String {
     let mut text = String::new();
     block(value, 0, &mut text);
@@ -85,7 +85,7 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Plain where that is safe, else JSON's double quotes, which YAML reads too.
+/// Plain if that is safe, else JSON's double quotes, which YAML reads too.
 fn scalar(text: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "_./+-".contains(c);
     let plain = !text.is_empty()

@@ -6,11 +6,11 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Deeper nesting than this is not a job file.
-const DEPTH: usize = 48;
+const MAX_NESTING: usize = 48;
 /// More nodes than this, aliases expanded, is not a job file.
-const NODES: usize = 200_000;
+const MAX_NODES: usize = 200_000;
 
-/// Where a value was written: a file (or `TOW_…` variable, or flag) and its line and column, both
+/// The position of a value: a file (or `TOW_…` variable, or flag) and its line and column, both
 /// from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
@@ -75,7 +75,7 @@ impl Node {
             at,
         }
     }
-    /// Puts a value at a path of keys, over what is there.
+    /// Puts a value at a path of keys, in place of the present one.
     pub fn put(&mut self, path: &[&str], value: Self) {
         let at = value.at.clone();
         let layer = path.iter().rev().fold(value, |node, key| Self {
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// Lays `over` on top: mappings merge key by key, everything else is replaced.
+    /// Merges `over` on top: mappings merge key by key, everything else is replaced.
     pub fn overlay(&mut self, over: Self) {
         match (&mut self.content, over.content) {
             (Content::Mapping(base), Content::Mapping(entries)) => {
@@ -215,8 +215,8 @@ impl Builder {
         events: &mut Events<'t>,
         depth: usize,
     ) -> Result<Node, YamlError> {
-        if depth > DEPTH {
-            return Err(self.error(span, format!("nested deeper than {DEPTH} levels")));
+        if depth > MAX_NESTING {
+            return Err(self.error(span, format!("nested deeper than {MAX_NESTING} levels")));
         }
         self.count(1, span)?;
         let before = self.nodes;
@@ -260,7 +260,7 @@ impl Builder {
         Ok(node)
     }
 
-    /// A tag may only say what is a plain value anyway; one that would make an object is refused.
+    /// A tag may only name a plain type. One that would make an object is refused.
     fn plain_tag(&self, tag: &Tag, span: Span) -> Result<(), YamlError> {
         let is_plain = tag.is_yaml_core_schema()
             && matches!(
@@ -288,8 +288,8 @@ impl Builder {
     /// Counts nodes with aliases expanded, so that ten lines cannot grow to gigabytes.
     fn count(&mut self, nodes: usize, span: Span) -> Result<(), YamlError> {
         self.nodes += nodes;
-        if self.nodes > NODES {
-            Err(self.error(span, format!("more than {NODES} values")))
+        if self.nodes > MAX_NODES {
+            Err(self.error(span, format!("more than {MAX_NODES} values")))
         } else {
             Ok(())
         }
@@ -348,13 +348,13 @@ impl Builder {
                 entries.push((key, value));
             }
         }
-        // What is written out wins, wherever `<<` stands.
+        // Keys of the mapping itself count more than those of `<<`, in any order.
         merged.retain(|(key, _)| !entries.iter().any(|(own, _)| own.text() == key.text()));
         merged.append(&mut entries);
         Ok(merged)
     }
 
-    /// What `<<` brings: the entries of one mapping, or of several, the earlier ones winning.
+    /// The entries of `<<`: those of one mapping, or of several, where the earlier ones count.
     fn merged(&self, value: Node, span: Span) -> Result<Vec<(Node, Node)>, YamlError> {
         let sources = match value.content {
             Content::Sequence(items) => items,

@@ -10,7 +10,7 @@ use towline_core::cluster::{Cursor, Facts};
 use towline_core::command::Program;
 use towline_core::config::{Bastion, Cluster, Folder, Tunnel};
 use towline_core::event::{Recorded, RunEvent};
-use towline_core::job::{Image, Job, Launch, Words};
+use towline_core::job::{Image, Job, Launch, OneOrMany};
 use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::record::{AttemptRecord, RunRecord};
@@ -71,9 +71,9 @@ fn check_job(open: &Open) {
     // These are read by hand-written code, which does not tell its variants.
     assert_every_variant!(
         jobs.iter().map(|job| &job.command),
-        Words::None,
-        Words::One(_),
-        Words::Many(_)
+        OneOrMany::None,
+        OneOrMany::One(_),
+        OneOrMany::Many(_)
     );
     assert_every_variant!(
         jobs.iter().filter_map(|job| job.environment.image.as_ref()),
@@ -160,7 +160,7 @@ fn check_clusters(open: &Open) {
         .finish();
 }
 
-/// Words that the history stores in columns, and that people and scripts read.
+/// OneOrMany that the history stores in columns, and that people and scripts read.
 #[test]
 fn every_stored_word_is_the_same() {
     let words: Vec<&str> = Phase::ALL.iter().map(|phase| phase.word()).collect();

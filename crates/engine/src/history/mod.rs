@@ -2,7 +2,7 @@
 //!
 //! One writer (the daemon for local runs), any number of readers. WAL on a local disk; a rollback
 //! journal on a network file system, where WAL's shared memory does not work. A database that is
-//! newer than the program is only read; one that is damaged is named and left alone.
+//! newer than the program is only read. A damaged one is named and left unchanged.
 
 mod prune;
 mod read;
@@ -27,18 +27,18 @@ use std::time::Duration;
 use towline_core::{Error, Result};
 
 /// How long a reader or writer waits for another that holds the file.
-const BUSY: Duration = Duration::from_secs(10);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct History {
     connection: Connection,
     path: PathBuf,
-    /// Who hears of rows that cannot be read.
+    /// Gets the messages about rows that cannot be read.
     notice: fn(&str),
 }
 
-/// After so many bytes the write-ahead log is moved into the database. The log takes this much of
-/// the disk beside the database; the daemon keeps as much in reserve, so that it can be moved on a
+/// The size at which the write-ahead log is moved into the database. The log takes this much of the
+/// disk beside the database. The daemon keeps as much in reserve, so that the log can be moved on a
 /// full disk too.
 pub const WRITE_AHEAD_LOG_BYTES: u32 = 1 << 20;
 /// SQLite's default.
@@ -80,7 +80,7 @@ impl History {
         };
         history
             .connection
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .map_err(|error| history.failed(&error))?;
         let word = match mode {
             JournalMode::WriteAhead => "wal",
@@ -107,9 +107,9 @@ impl History {
         Ok(history)
     }
 
-    /// Moves what the write-ahead log holds into the database, and gives the log's room back to the
-    /// disk. `false` where that was not possible (somebody reads, or there is no room for it), or
-    /// the log was empty. Waits for nobody.
+    /// Moves the write-ahead log into the database, and frees its space on the disk. `false` if
+    /// that was not possible (a reader is active, or there is no space), or the log was empty.
+    /// Never waits.
     pub fn shrink_log(&self) -> bool {
         let shrink = || {
             self.connection.busy_timeout(Duration::ZERO)?;
@@ -120,7 +120,7 @@ impl History {
         };
         let was_empty = std::fs::metadata(log_of(&self.path)).map_or(true, |log| log.len() == 0);
         let shrunk = shrink();
-        let _ = self.connection.busy_timeout(BUSY);
+        let _ = self.connection.busy_timeout(BUSY_TIMEOUT);
         !was_empty && matches!(shrunk, Ok((0, _)))
     }
 
@@ -153,9 +153,9 @@ impl History {
         };
         history
             .connection
-            .busy_timeout(BUSY)
+            .busy_timeout(BUSY_TIMEOUT)
             .map_err(|error| history.failed(&error))?;
-        // A history that the daemon is just making has no tables yet.
+        // A history that the daemon has just created has no tables yet.
         if history.version()? == 0 {
             Ok(None)
         } else {
@@ -163,7 +163,7 @@ impl History {
         }
     }
 
-    /// Rows that cannot be read are left out, and told here.
+    /// Rows that cannot be read are left out and reported to `notice`.
     #[must_use]
     pub fn with_notice(mut self, notice: fn(&str)) -> Self {
         self.notice = notice;
@@ -211,7 +211,7 @@ fn full(path: &Path) -> Error {
     )
 }
 
-/// An error of SQLite in words. Damage is named and nothing is replaced.
+/// An error of SQLite as a message. A damaged file is named and never replaced.
 fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
     use rusqlite::ErrorCode;
     let shown = path.display();
@@ -223,13 +223,14 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
             )
         }
         Some(ErrorCode::DiskFull) => full(path),
-        // Shared memory and journals beside the file need room too; SQLite calls that an I/O error.
+        // Shared memory and journals beside the file need space too; SQLite calls that an I/O
+        // error.
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if is_full(path) => full(path),
         Some(ErrorCode::SystemIoFailure) => Error::refused(format!(
             "the disk that holds {shown} \
             cannot be read or written: {error}"
         ))
-        .hint("look at the disk: `dmesg`, or whoever runs the file server"),
+        .hint("check the disk with `dmesg`, or ask the administrators of the file server"),
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Error::unreachable(format!("the history {shown} is held by another process"))
         }

@@ -1,11 +1,11 @@
-//! Old runs, as a plan first.
+//! The plan to remove old runs.
 
 use super::{Batch, History, RunKey, read::id};
 use rusqlite::{OptionalExtension, params};
 use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 
-/// A run that could go.
+/// A run that may be removed.
 #[derive(Debug, Clone)]
 pub struct PruneRow {
     pub key: RunKey,
@@ -15,7 +15,7 @@ pub struct PruneRow {
 }
 
 impl History {
-    /// Ended runs older than `before`, oldest first, the newest `keep` of all left out.
+    /// Ended runs older than `before`, oldest first, except the newest `keep` of all runs.
     pub fn prunable(&self, before: Moment, keep: usize) -> Result<Vec<PruneRow>> {
         let collect = || {
             self.connection
@@ -36,8 +36,8 @@ impl History {
 }
 
 impl Batch<'_> {
-    /// Removes an ended run, and its submission with the last of its runs. One that has not ended
-    /// stays.
+    /// Removes an ended run, and its submission with the last of its runs. A run that has not ended
+    /// is kept.
     pub fn forget(&self, run: &RunId) -> Result<bool> {
         let remove = || -> rusqlite::Result<bool> {
             let connection = self.connection();
@@ -62,7 +62,7 @@ impl Batch<'_> {
         remove().map_err(|error| self.error(&error))
     }
 
-    /// Drops environments that no submission refers to any more.
+    /// Removes environments that no submission uses any more.
     pub fn forget_unused_environments(&self) -> Result<()> {
         let sql = "DELETE FROM environments WHERE id NOT IN (SELECT environment FROM submissions)";
         self.connection()

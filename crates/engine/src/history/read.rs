@@ -9,7 +9,7 @@ use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
-pub(super) const COLUMNS: &str =
+pub(super) const RUN_COLUMNS: &str =
     "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
         nodes, world, state, runs.created, started, ended, resubmits,
     (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
@@ -34,7 +34,7 @@ pub struct Submission {
     pub created: Moment,
 }
 
-/// What the daemon needs to take up a run again.
+/// The part of a run's record that the daemon needs to continue it.
 #[derive(Debug, Clone)]
 pub struct ActiveRun {
     pub key: RunKey,
@@ -47,7 +47,7 @@ pub struct ActiveRun {
 }
 
 impl History {
-    /// Whether a run of that id is in it.
+    /// Whether the history has a run of that id.
     pub fn knows(&self, run: &RunId) -> Result<bool> {
         let found = self
             .connection
@@ -91,7 +91,7 @@ impl History {
             .limit
             .map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
         let sql = format!(
-            "SELECT {COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}"
+            "SELECT {RUN_COLUMNS} FROM runs {clause} ORDER BY runs.sequence DESC LIMIT {limit}"
         );
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
@@ -102,7 +102,7 @@ impl History {
         })
     }
 
-    /// How many runs fit `filter`, whatever its limit.
+    /// The number of runs that fit `filter`, without its limit.
     pub fn count(&self, filter: &Filter) -> Result<u64> {
         let (clause, values) = filter.clause();
         let count: i64 = self.query(|connection| {
@@ -116,13 +116,14 @@ impl History {
     }
 
     pub fn run(&self, id: &RunId) -> Result<Option<RunRecord>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs WHERE runs.id=?1");
+        let sql = format!("SELECT {RUN_COLUMNS} FROM runs WHERE runs.id=?1");
         self.query(|connection| connection.query_row(&sql, [id.as_str()], record).optional())
     }
 
     /// The runs of a submission in their order.
     pub fn runs_of(&self, submission: &RunId) -> Result<Vec<RunRecord>> {
-        let sql = format!("SELECT {COLUMNS} FROM runs WHERE submission=?1 ORDER BY runs.sequence");
+        let sql =
+            format!("SELECT {RUN_COLUMNS} FROM runs WHERE submission=?1 ORDER BY runs.sequence");
         self.query(|connection| {
             let mut statement = connection.prepare(&sql)?;
             let rows =
@@ -192,7 +193,8 @@ impl History {
         }
     }
 
-    /// Its id alone: many runs of a sweep have the same, and its plan need be read only once.
+    /// The submission's id alone. Many runs of a sweep share it, so its plan need be read only
+    /// once.
     pub fn submission_id_of(&self, run: &RunId) -> Result<Option<RunId>> {
         let id: Option<String> = self.query(|connection| {
             connection
@@ -203,7 +205,7 @@ impl History {
         Ok(id.and_then(|id| RunId::try_from(id).ok()))
     }
 
-    /// Everything that has not ended, oldest first.
+    /// All runs that have not ended, oldest first.
     pub fn active(&self) -> Result<Vec<ActiveRun>> {
         self.query(|connection| {
             connection

@@ -1,12 +1,12 @@
-//! From what the user typed to the run or sweep that is meant.
+//! From the text that the user typed to a run or sweep.
 
 use super::{History, read::id};
 use rusqlite::params;
-use towline_core::id::{CHANGING_SUFFIX, Reference};
+use towline_core::id::{MIN_SUFFIX_CHARACTERS_TO_CHANGE, Reference};
 use towline_core::record::RunRecord;
 use towline_core::{Error, ErrorKind, Result, RunId};
 
-/// What a reference names.
+/// The run or sweep that a reference names.
 #[derive(Debug, Clone)]
 pub enum Target {
     Run(Box<RunRecord>),
@@ -29,10 +29,10 @@ impl Target {
     }
 }
 
-/// Candidates shown when several fit.
-const SHOWN: usize = 10;
-/// Who types more than the end of an id means a whole name.
-const SHORT: usize = 8;
+/// The number of candidates that are shown when several fit, at most.
+const MAX_CANDIDATES_SHOWN: usize = 10;
+/// A text longer than this is taken for a whole name, not for the end of an id.
+const MAX_SUFFIX_CHARACTERS: usize = 8;
 
 impl History {
     /// For verbs that only read: any unique part of an id, suffix first.
@@ -47,7 +47,7 @@ impl History {
         if !reference.may_change() {
             return Err(
                 Error::usage(format!("`{text}` is too short to change a run by")).hint(format!(
-                    "type at least {CHANGING_SUFFIX} characters of the id's end; `tow \
+                    "type at least {MIN_SUFFIX_CHARACTERS_TO_CHANGE} characters of the id's end; `tow \
                     ps` shows them"
                 )),
             );
@@ -85,9 +85,9 @@ impl History {
         }
         match found.as_slice() {
             [] => {
-                // A whole name that is not here may be what a cluster calls a job of another tool
-                // or another machine.
-                let elsewhere = (part.len() > SHORT).then_some(
+                // A whole name that is not found may be the cluster's name for a job of another
+                // tool or another machine.
+                let elsewhere = (part.len() > MAX_SUFFIX_CHARACTERS).then_some(
                     "a run of another machine or tool: `tow ps --remote` lists what a \
                         cluster knows, `tow adopt ID` takes it in",
                 );
@@ -99,10 +99,10 @@ impl History {
             several => {
                 let mut listed: Vec<_> = several
                     .iter()
-                    .take(SHOWN)
+                    .take(MAX_CANDIDATES_SHOWN)
                     .map(ToString::to_string)
                     .collect();
-                if several.len() > SHOWN {
+                if several.len() > MAX_CANDIDATES_SHOWN {
                     listed.push("…".into());
                 }
                 Err(Error::new(
@@ -135,7 +135,7 @@ impl History {
         )
     }
 
-    /// What the cluster itself calls a job that was adopted, whole.
+    /// Runs whose cluster's own name is `name`.
     fn by_name_there(&self, name: &str) -> Result<Vec<RunId>> {
         self.ids(
             "SELECT id FROM submissions WHERE instr(plan, '\"adopted\"') > 0 AND \

@@ -1,8 +1,8 @@
-//! Rows that cannot be read: one that another program or a bad disk has damaged is left out and
-//! named, and all others are there as ever.
+//! Rows that cannot be read, because another program or a bad disk has damaged them. They are left
+//! out and named; all other rows stay readable.
 
 use super::History;
-use super::read::{COLUMNS, active_run, record};
+use super::read::{RUN_COLUMNS, active_run, record};
 use rusqlite::Row;
 use towline_core::Result;
 
@@ -10,14 +10,14 @@ use towline_core::Result;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRow {
     pub sequence: i64,
-    /// As it stands there.
+    /// As the row has it.
     pub id: String,
     pub why: String,
 }
 
 impl History {
-    /// What can be read of these rows. Errors of the file itself are errors; those of one row are
-    /// not.
+    /// The value of a row; `None` if the row cannot be read, which is reported. An error of the file
+    /// itself is returned.
     pub(super) fn readable<T>(
         &self,
         row: &Row<'_>,
@@ -26,7 +26,7 @@ impl History {
         match read(row) {
             Ok(value) => Ok(Some(value)),
             Err(error) if is_of_the_row(&error) => {
-                (self.notice)(&told(&unreadable(row, &error)));
+                (self.notice)(&description(&unreadable(row, &error)));
                 Ok(None)
             }
             Err(error) => Err(error),
@@ -38,7 +38,7 @@ impl History {
         let collect = || {
             let mut found = Vec::new();
             let mut statement = self.connection.prepare(&format!(
-                "SELECT {COLUMNS} FROM runs ORDER BY runs.sequence"
+                "SELECT {RUN_COLUMNS} FROM runs ORDER BY runs.sequence"
             ))?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
@@ -83,7 +83,7 @@ fn unreadable(row: &Row<'_>, error: &rusqlite::Error) -> UnreadableRow {
     }
 }
 
-fn told(row: &UnreadableRow) -> String {
+fn description(row: &UnreadableRow) -> String {
     format!(
         "row {} of the history ({}) cannot be read and is left out: {}; `tow doctor` says how to \
             remove it",

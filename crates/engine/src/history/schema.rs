@@ -1,4 +1,4 @@
-//! The tables. Migrations are only ever added; each moves the version by one.
+//! The tables. Migrations are only added; each raises the version by one.
 
 use super::History;
 use towline_core::{Error, Result};
@@ -66,7 +66,7 @@ const MIGRATIONS: &[&str] = &["
     CREATE INDEX events_run ON events (run);
 "];
 
-/// The version this program writes.
+/// The schema version that this program writes.
 #[expect(clippy::cast_possible_truncation, reason = "a handful of migrations")]
 pub const SCHEMA_VERSION: u32 = MIGRATIONS.len() as u32;
 
@@ -79,7 +79,7 @@ impl History {
         Ok(version)
     }
 
-    /// Whether a newer program wrote this: then it is only read.
+    /// Whether a newer program wrote this database. Then it is only read.
     pub fn is_newer(&self) -> Result<bool> {
         Ok(self.version()? > SCHEMA_VERSION)
     }

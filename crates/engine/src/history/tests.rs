@@ -41,7 +41,7 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
             shape,
             tier: towline_core::job::Tier::Standard,
             time: None,
-            program: Program::Words(vec!["train".into(), "${{i}}".into()]),
+            program: Program::Argv(vec!["train".into(), "${{i}}".into()]),
             setup: Vec::new(),
             workdir: "/".into(),
             umask: 0o022,

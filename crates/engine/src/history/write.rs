@@ -10,10 +10,10 @@ use towline_core::state::RunState;
 use towline_core::time::Moment;
 use towline_core::{Result, RunId, template};
 
-/// How the history names a run inside: its place.
+/// The key of a run inside the history: its row.
 pub type RunKey = i64;
 
-/// One transaction being filled. Dropped without [`Batch::commit`], it never was.
+/// One transaction. Dropped without [`Batch::commit`], it has no effect.
 #[derive(Debug)]
 pub struct Batch<'h> {
     history: &'h History,
@@ -62,8 +62,8 @@ impl Batch<'_> {
         self.history.failed(error)
     }
 
-    /// Writes a submission and its runs in `state`. `None` when it is there already: submitting
-    /// twice is submitting once.
+    /// Writes a submission and its runs in `state`. `None` when it exists already: submitting twice
+    /// has the effect of once.
     pub fn submit(&self, plan: &Plan, state: &RunState, at: Moment) -> Result<Option<Vec<RunKey>>> {
         self.try_submit(plan, state, at)
             .map_err(|error| self.error(&error))
@@ -99,7 +99,7 @@ impl Batch<'_> {
                 serde_json::to_string(&plan.lean()).expect("a plan serialises"),
                 environment
             ])?;
-        // A run from elsewhere is as old as it is; it is the latest here all the same.
+        // A run from elsewhere keeps its date; it is still the latest one here.
         let made = plan
             .adopted
             .as_ref()
@@ -112,7 +112,7 @@ impl Batch<'_> {
             .map(Some)
     }
 
-    /// Submitter's environments repeat; each is kept once.
+    /// The key of a submitter's environment. Equal environments are stored once.
     fn environment(&self, body: &str) -> rusqlite::Result<i64> {
         let mut hasher = DefaultHasher::new();
         body.hash(&mut hasher);
@@ -260,7 +260,7 @@ impl Batch<'_> {
     }
 }
 
-/// Ids are sought by suffix, so an index holds them backwards.
+/// Ids are searched by suffix, so an index holds them reversed.
 pub(super) fn reversed(id: &RunId) -> String {
     id.as_str().chars().rev().collect()
 }

@@ -1,15 +1,17 @@
-//! `aux_data/aml/NAME.yaml` of ACT and qd: a cluster with its folders and what its jobs have.
+//! `aux_data/aml/NAME.yaml` of ACT and qd: a cluster with its folders and the defaults of its jobs.
 
 pub(crate) use super::act_accounts::Accounts;
 use super::act_file::{self, named, root_of};
-use super::section::{Section, text, wrong};
-use super::{Converted, Reader, Report, act_defaults, act_stranger, philly, read_tree};
+use super::section::{Section, wrong};
+use super::{
+    Converted, Reader, Report, act_defaults, act_folders, act_wrong_file, philly, read_tree,
+};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node, Position, Warning};
 
-/// What a key that has no effect is answered with.
-const NOT_NEEDED: [(&str, &str); 6] = [
+/// Keys that Towline does not need, with the reason for the report.
+const KEYS_WITHOUT_EFFECT: [(&str, &str); 6] = [
     ("use_cli_auth", "the Azure CLI's login is what is used"),
     ("with_log", "`tow query` brings the logs"),
     ("source_directory", "ACT does not use it either"),
@@ -20,7 +22,8 @@ const NOT_NEEDED: [(&str, &str); 6] = [
     ),
     ("unique_gjd_cluster", "a switch of ACT's own code"),
 ];
-const NO_PLACE: [(&str, &str); 7] = [
+/// Keys for which Towline has no counterpart, with the reason for the report.
+const KEYS_WITHOUT_COUNTERPART: [(&str, &str); 7] = [
     (
         "sleep_if_succeed",
         "nodes are kept on purpose by `tow alloc`, or after a failure by `hold_on_failure`",
@@ -42,7 +45,7 @@ const NO_PLACE: [(&str, &str); 7] = [
     ("password", "a secret: it was not copied"),
 ];
 
-/// What a file's values are put into.
+/// One file of ACT: where it is read from, and where its values are put.
 pub(super) struct Work<'w> {
     pub(super) root: &'w Path,
     pub(super) read: Reader<'w>,
@@ -52,7 +55,7 @@ pub(super) struct Work<'w> {
 }
 
 impl Work<'_> {
-    /// Puts a value below `clusters.NAME` and says so.
+    /// Puts a value below `clusters.NAME` and reports it.
     pub(super) fn put(&mut self, from: &str, at: &Position, path: &[&str], value: Node) {
         self.report.mapped(
             from,
@@ -62,8 +65,7 @@ impl Work<'_> {
         self.set(path, value);
     }
 
-    /// The same for a key that may be missing: what is taken then, the other tool's default, is
-    /// told as such.
+    /// The same for a key that may be missing. The report lists the other tool's default as assumed.
     pub(super) fn put_or_assume(
         &mut self,
         keys: &Section<'_>,
@@ -82,7 +84,7 @@ impl Work<'_> {
         self.set(path, Node::scalar(word, at.clone()));
     }
 
-    /// Says that a key is part of a value that is there already.
+    /// Reports that a key is part of a value that is there already.
     pub(super) fn mapped_too(&mut self, keys: &Section<'_>, key: &str, path: &[&str]) {
         if keys.get(key).is_some() {
             self.report.mapped(
@@ -99,7 +101,7 @@ impl Work<'_> {
     }
 }
 
-/// Converts one file for `tow import`. Which of qd's files it is, its keys tell.
+/// Converts one file for `tow import`. Its keys tell which of qd's files it is.
 pub(super) fn convert(file: &Path, read: Reader<'_>, accounts: &mut Accounts) -> Result<Converted> {
     let root = root_of(file);
     let tree = act_file::read(file, read)?;
@@ -112,55 +114,14 @@ pub(super) fn convert(file: &Path, read: Reader<'_>, accounts: &mut Accounts) ->
         philly::convert(&tree, root, read, accounts, &mut converted)?;
     } else {
         cluster(&tree, &stem, root, read, accounts, &mut converted)?;
-        lift_folders(&mut converted.config, &stem);
+        act_folders::share_folders(&mut converted.config, &stem);
     }
     Ok(converted)
 }
 
-/// The folders of one cluster as the usual ones, where there is none of the name yet.
-pub(crate) fn lift_folders(config: &mut Node, cluster: &str) {
-    let there = config
-        .get("clusters")
-        .and_then(|clusters| clusters.get(cluster))
-        .and_then(|cluster| cluster.get("folders"))
-        .cloned();
-    if let Some(mut folders) = there {
-        if let Some(known) = config.get("folders").cloned() {
-            folders.overlay(known);
-        }
-        config.put(&["folders"], folders);
-    }
-}
-
-/// Each file of ACT names all folders of its cluster: what only another's names, it goes without.
-pub(crate) fn keep_folders_apart(config: &mut Node) {
-    let usual = super::merge::names(config, "folders");
-    for cluster in super::merge::names(config, "clusters") {
-        let Some(there) = config
-            .get("clusters")
-            .and_then(|clusters| clusters.get(&cluster))
-            .cloned()
-        else {
-            continue;
-        };
-        let own = super::merge::names(&there, "folders");
-        let lacking: Vec<Node> = usual
-            .iter()
-            .filter(|name| !own.contains(name))
-            .map(|name| Node::scalar(name, there.at.clone()))
-            .collect();
-        if !lacking.is_empty() {
-            config.put(
-                &["clusters", &cluster, "without_folders"],
-                Node::sequence(lacking, there.at),
-            );
-        }
-    }
-}
-
-/// The cluster `name` as a file says, `_base_` and all, for use in place; and its keys that nobody
-/// knows.
-pub(crate) fn in_place(
+/// The cluster of a file that is used in place, with everything that `_base_` adds, and warnings about
+/// unknown keys.
+pub(crate) fn read_in_place(
     name: &str,
     file: &Path,
     root: &Path,
@@ -170,7 +131,7 @@ pub(crate) fn in_place(
     let tree = act_file::read(file, read)?;
     let mut converted = Converted::new(&file.display().to_string());
     cluster(&tree, name, root, read, accounts, &mut converted)?;
-    Ok((converted.config, converted.report.strangers))
+    Ok((converted.config, converted.report.warnings_in_place))
 }
 
 fn cluster(
@@ -182,7 +143,7 @@ fn cluster(
     converted: &mut Converted,
 ) -> Result<()> {
     let keys = Section::new(tree, "")?;
-    act_stranger::refuse_other_files(&keys)?;
+    act_wrong_file::refuse_other_files(&keys)?;
     let mut work = Work {
         root,
         read,
@@ -195,9 +156,9 @@ fn cluster(
     workspace(&keys, &mut work)?;
     target(&keys, platform, &mut work)?;
     act_defaults::put(&keys, platform, &mut work)?;
-    folders(&keys, accounts, &mut work)?;
-    leftovers(&keys, work.report);
-    act_stranger::refuse_unknown(&keys)
+    act_folders::folders(&keys, accounts, &mut work)?;
+    report_unused(&keys, work.report);
+    act_wrong_file::refuse_unknown(&keys)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -312,152 +273,11 @@ fn target(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result
     Ok(())
 }
 
-/// `config_param`: where code went, and one `X_folder` per folder.
-fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
-    let usual = keys.get("azure_blob_config_file");
-    let section = keys.section("config_param")?;
-    for (key, value) in section.iter().flat_map(Section::entries) {
-        let full = format!("config_param.{key}");
-        if value.is_null() {
-            work.report.empty(full, &value.at);
-            continue;
-        }
-        if key == "code_path" {
-            work.report.not_needed(
-                full,
-                &value.at,
-                "a submission takes a snapshot of the code by itself",
-            );
-            continue;
-        }
-        let Some(folder) = key
-            .strip_suffix("_folder")
-            .filter(|folder| !folder.is_empty())
-        else {
-            work.report.not_mapped(
-                full,
-                &value.at,
-                "only `code_path` and `NAME_folder` have a meaning",
-            );
-            continue;
-        };
-        if matches!(value.content, Content::Mapping(_)) {
-            folder_of(&Section::new(value, &full)?, usual, folder, accounts, work)?;
-            continue;
-        }
-        let Some(account) = usual else {
-            return Err(wrong(
-                &value.at,
-                format!(
-                    "`{full}` is a path alone, and there is no `azure_blob_config_file` it belongs \
-                        to"
-                ),
-            ));
-        };
-        put_folder(
-            folder,
-            account,
-            "azure_blob_config_file",
-            text(value, &full)?,
-            value,
-            accounts,
-            work,
-        )?;
-    }
-    Ok(())
-}
-
-fn folder_of(
-    entry: &Section<'_>,
-    usual: Option<&Node>,
-    folder: &str,
-    accounts: &mut Accounts,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    if entry
-        .text("storage_type")?
-        .is_some_and(|kind| kind != "blob")
-    {
-        work.report.not_mapped(
-            entry.key("storage_type"),
-            entry.place("storage_type"),
-            "only blob containers can be reached; a file share cannot",
-        );
-        for (key, value) in entry.rest() {
-            work.report
-                .not_mapped(entry.key(key), &value.at, "it belongs to a file share");
-        }
-        return Ok(());
-    }
-    let own = entry
-        .get("azure_blob_config_file")
-        .map(|own| (own, entry.key("azure_blob_config_file")));
-    let Some((account, account_key)) =
-        own.or_else(|| usual.map(|usual| (usual, "azure_blob_config_file".to_owned())))
-    else {
-        return Err(wrong(
-            entry.at(),
-            format!(
-                "`{}` has no `azure_blob_config_file`",
-                entry.key("").trim_end_matches('.')
-            ),
-        ));
-    };
-    let path = entry.text("path")?.unwrap_or_default();
-    let at = entry
-        .get("path")
-        .cloned()
-        .unwrap_or_else(|| Node::scalar("", entry.at().clone()));
-    put_folder(folder, account, &account_key, path, &at, accounts, work)?;
-    for (key, why) in [
-        (
-            "datastore_name",
-            "stores are reached by account and container",
-        ),
-        (
-            "blob_cache_timeout",
-            "write mount options under `io` of the job, where one is wanted",
-        ),
-        (
-            "submit_with_url",
-            "data is read with the store's own credential",
-        ),
+fn report_unused(keys: &Section<'_>, report: &mut Report) {
+    for (lists, needed) in [
+        (KEYS_WITHOUT_EFFECT.as_slice(), false),
+        (KEYS_WITHOUT_COUNTERPART.as_slice(), true),
     ] {
-        if entry.get(key).is_some() {
-            work.report
-                .not_needed(entry.key(key), entry.place(key), why);
-        }
-    }
-    entry.tell_rest(work.report, "neither ACT nor Towline knows this key");
-    Ok(())
-}
-
-pub(super) fn put_folder(
-    folder: &str,
-    account: &Node,
-    key: &str,
-    path: &str,
-    at: &Node,
-    accounts: &mut Accounts,
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let store = accounts.datastore(account, key, work.root, work.read, work.config, work.report)?;
-    work.set(
-        &["folders", folder, "datastore"],
-        Node::scalar(store, account.at.clone()),
-    );
-    let path = Node::scalar(path.trim_matches('/'), at.at.clone());
-    work.put(
-        &format!("config_param.{folder}_folder"),
-        &at.at,
-        &["folders", folder, "path"],
-        path,
-    );
-    Ok(())
-}
-
-fn leftovers(keys: &Section<'_>, report: &mut Report) {
-    for (lists, needed) in [(NOT_NEEDED.as_slice(), false), (NO_PLACE.as_slice(), true)] {
         for (key, why) in lists {
             match keys.get(key) {
                 Some(value) if needed => report.not_mapped(*key, &value.at, *why),
@@ -466,6 +286,6 @@ fn leftovers(keys: &Section<'_>, report: &mut Report) {
             }
         }
     }
-    keys.tell_rest(report, "neither ACT nor Towline knows this key");
-    keys.tell_silent(report);
+    keys.report_unknown(report, "neither ACT nor Towline knows this key");
+    keys.report_unmentioned(report);
 }

@@ -1,5 +1,5 @@
-//! Storage accounts of ACT: each file is a datastore. Its key or SAS stays in the file, or goes to
-//! the keyring by the user's own hand.
+//! Storage accounts of ACT: each file is a datastore. Its key or SAS stays in the file, or the user
+//! stores it in the keyring.
 
 use super::act_file::named;
 use super::section::Section;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use towline_core::Result;
 use towline_core::yaml::Node;
 
-/// Where a credential is looked for.
+/// The place that a credential is read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// In the account file, where it is.
+    /// From the account file.
     File,
-    /// In the keyring, under the datastore's name.
+    /// From the keyring, under the datastore's name.
     Keyring,
 }
 
-/// The datastores so far, by account file: the same file is the same store for every cluster.
+/// The datastores so far, by account file. One file is one datastore for all clusters.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     place: Place,
@@ -26,7 +26,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Credentials are used where they are.
+    /// Credentials are read from the account files.
     pub(crate) const fn in_place() -> Self {
         Self {
             place: Place::File,
@@ -34,7 +34,7 @@ impl Accounts {
         }
     }
 
-    /// Credentials are to be brought to the keyring.
+    /// The user will store credentials in the keyring.
     pub(super) const fn for_import() -> Self {
         Self {
             place: Place::Keyring,
@@ -42,7 +42,7 @@ impl Accounts {
         }
     }
 
-    /// The name of the datastore that an account file is, with its keys put into `config`.
+    /// Puts the datastore of an account file into `config`; returns its name.
     pub(super) fn datastore(
         &mut self,
         value: &Node,
@@ -58,7 +58,7 @@ impl Accounts {
         let name = self.name(&file, report);
         report.mapped(key, &value.at, format!("datastores.{name}"));
         let mut put = |path: &[&str], node: Node| {
-            config.put(&[&["datastores", name.as_str()], path].concat(), node)
+            config.put(&[&["datastores", name.as_str()], path].concat(), node);
         };
         put(&["kind"], Node::scalar("azure_blob", tree.at.clone()));
         for (theirs, ours) in [("account_name", "account"), ("container_name", "container")] {
@@ -76,6 +76,34 @@ impl Accounts {
                 ));
             }
         }
+        self.credential(&account, &name, &file, config, report);
+        for (other, value) in account.entries() {
+            if value.is_null() {
+                report.empty(other, account.key_place(other));
+            }
+        }
+        for (other, value) in account
+            .rest()
+            .into_iter()
+            .filter(|(other, _)| !["sas_token", "account_key"].contains(other))
+        {
+            report.not_mapped(other, &value.at, "no key of an account file");
+        }
+        Ok(name)
+    }
+
+    /// Puts references to the credentials of an account, or the login of the Azure CLI if it has
+    /// none.
+    fn credential(
+        &self,
+        account: &Section<'_>,
+        name: &str,
+        file: &Path,
+        config: &mut Node,
+        report: &mut Report,
+    ) {
+        let mut put =
+            |path: &[&str], node: Node| config.put(&[&["datastores", name], path].concat(), node);
         let keys = [("sas_token", "sas"), ("account_key", "account_key")];
         let mut given: Vec<(&str, &str)> = keys
             .into_iter()
@@ -105,31 +133,21 @@ impl Accounts {
                     "datastores.{name}.credential.{ours}, a reference; the value stays where it is"
                 ),
             );
-            report.store(&name, &format!("`{theirs}` of {}", file.display()));
+            report.store(name, &format!("`{theirs}` of {}", file.display()));
         }
         if given.is_empty() {
-            put(&["credential"], Node::scalar("azure_cli", tree.at.clone()));
+            put(
+                &["credential"],
+                Node::scalar("azure_cli", account.at().clone()),
+            );
             report.warn(format!(
                 "{} has neither `sas_token` nor `account_key`: the Azure CLI's login is used",
                 file.display()
             ));
         }
-        for (other, value) in account.entries() {
-            if value.is_null() {
-                report.empty(other, account.key_place(other));
-            }
-        }
-        for (other, value) in account
-            .rest()
-            .into_iter()
-            .filter(|(other, _)| !["sas_token", "account_key"].contains(other))
-        {
-            report.not_mapped(other, &value.at, "no key of an account file");
-        }
-        Ok(name)
     }
 
-    /// By the file's stem: `vigeastblob_account.yaml` is `vigeastblob`.
+    /// The name of a datastore, from the stem of its file: `vigeastblob_account.yaml` is `vigeastblob`.
     fn name(&mut self, file: &Path, report: &mut Report) -> String {
         if let Some(name) = self.names.get(file) {
             return name.clone();

@@ -1,15 +1,14 @@
-//! What jobs have on a cluster of ACT unless they say otherwise: size, launch, image, environment,
-//! and what is left out of the code.
+//! The defaults of jobs on a cluster of ACT: size, launch, image, environment, and ignored files.
 
 use super::act::{Platform, Work};
 use super::section::{Section, text, wrong};
-use super::{add_secret, quoted, scrub, words, zip};
+use super::{add_secret, quoted, scrub, shell_words, zip};
 use towline_core::Result;
 use towline_core::yaml::{Node, Position};
 
 /// ACT's own defaults.
-const GPUS_PER_NODE: u32 = 4;
-const SINGULARITY_INSTANCE: &str = "AISupercomputer.ND96amr_A100_v4";
+const ACT_GPUS_PER_NODE: u32 = 4;
+const ACT_SINGULARITY_INSTANCE: &str = "AISupercomputer.ND96amr_A100_v4";
 
 pub(super) fn put(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<()> {
     if keys.get("experiment_name").is_some()
@@ -41,9 +40,9 @@ pub(super) fn put(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -
     Ok(())
 }
 
-/// `gpu_per_node`, which `-n` is divided by, and `num_gpu`, which is taken without `-n`.
+/// `gpu_per_node`, which `-n` is divided by, and `num_gpu`, the default of `-n`.
 fn size(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
-    let per_node = keys.number("gpu_per_node")?.unwrap_or(GPUS_PER_NODE);
+    let per_node = keys.number("gpu_per_node")?.unwrap_or(ACT_GPUS_PER_NODE);
     let at = keys.place("gpu_per_node");
     if per_node == 0 {
         return Err(wrong(at, "`gpu_per_node` is at least 1"));
@@ -100,7 +99,7 @@ fn launch(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let ranks = keys
         .number("process_count_per_node")?
         .filter(|ranks| *ranks > 0);
-    // Without a GPU there is no rank per GPU; ACT starts one then, too.
+    // Without a GPU there is no rank per GPU; ACT starts one rank then.
     let no_gpu = keys.number("num_gpu")? == Some(0);
     let word = match (every_gpu, ranks) {
         (false, _) => "per_node".to_owned(),
@@ -125,7 +124,7 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
         match interpreter {
             "python" => {
                 work.report
-                    .not_needed("interpreter_path", at, "commands name their own program")
+                    .not_needed("interpreter_path", at, "commands name their own program");
             }
             _ => work.report.not_mapped(
                 "interpreter_path",
@@ -142,7 +141,7 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
         let at = keys.place("use_custom_docker");
         let why = "AML's own estimator does not exist here; the image below `docker` is used";
         work.report.not_mapped("use_custom_docker", at, why);
-        work.report.in_place(
+        work.report.warn_in_place(
             at,
             format!("`use_custom_docker: false` has no effect: {why}"),
         );
@@ -185,11 +184,11 @@ fn image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
             );
         }
     }
-    docker.tell_rest(work.report, "neither ACT nor Towline knows this key");
+    docker.report_unknown(work.report, "neither ACT nor Towline knows this key");
     Ok(())
 }
 
-/// Whether a shell can have a variable of the name.
+/// Whether the name can be a shell variable.
 pub(super) fn is_variable(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
@@ -292,7 +291,7 @@ fn tier(keys: &Section<'_>, platform: Platform, work: &mut Work<'_>) -> Result<(
         keys,
         "singularity_instance_type",
         &["job", "resources", "instance_type"],
-        instance.unwrap_or(SINGULARITY_INSTANCE),
+        instance.unwrap_or(ACT_SINGULARITY_INSTANCE),
     );
     Ok(())
 }
@@ -312,8 +311,8 @@ pub(super) fn tier_word(text: &str, at: &Position) -> Result<&'static str> {
 fn ignored(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let at = keys.place("zip_options");
     let words: Vec<String> = match keys.get("zip_options").and_then(Node::text) {
-        // One text is a line of the shell's.
-        Some(line) => words::split(line, false)
+        // A single text is a line for the shell.
+        Some(line) => shell_words::split(line, false)
             .ok_or_else(|| wrong(at, "`zip_options`: a quote is not closed"))?
             .into_iter()
             .map(|(_, word)| word)

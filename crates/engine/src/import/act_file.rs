@@ -1,4 +1,4 @@
-//! ACT's configuration files: one that builds on others by `_base_`, and paths in them.
+//! ACT's configuration files: files that build on others by `_base_`, and paths in them.
 
 use super::section::wrong;
 use super::{Reader, read_tree};
@@ -7,10 +7,10 @@ use std::path::{Component, Path, PathBuf};
 use towline_core::yaml::{Content, Node};
 use towline_core::{Error, Result};
 
-/// More than this many files on top of each other are taken for a mistake.
-const DEEPEST: usize = 32;
+/// More files than this in one chain of `_base_` are taken for a mistake.
+const MAX_INCLUDED_FILES: usize = 32;
 
-/// The file with everything it builds on below it. Every value knows the file it was written in.
+/// The file, merged over everything it builds on. Every value knows the file it was written in.
 pub(super) fn read(file: &Path, read: Reader<'_>) -> Result<Node> {
     let mut chain = vec![tidy(file)];
     read_over(file, read, &mut chain)
@@ -39,10 +39,13 @@ fn read_over(file: &Path, read: Reader<'_>, chain: &mut Vec<PathBuf>) -> Result<
             format!("`_base_` leads back to where it began: {}", shown()),
         ));
     }
-    if chain.len() >= DEEPEST {
+    if chain.len() >= MAX_INCLUDED_FILES {
         return Err(wrong(
             &base.at,
-            format!("more than {DEEPEST} files build on each other: {}", shown()),
+            format!(
+                "more than {MAX_INCLUDED_FILES} files build on each other: {}",
+                shown()
+            ),
         ));
     }
     if let Err(error) = read(&below)
@@ -64,7 +67,7 @@ fn read_over(file: &Path, read: Reader<'_>, chain: &mut Vec<PathBuf>) -> Result<
     Ok(under)
 }
 
-/// A path without `.` and, where that can be told, without `..`.
+/// A path without `.` and, as far as possible, without `..`.
 pub(super) fn tidy(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -79,8 +82,8 @@ pub(super) fn tidy(path: &Path) -> PathBuf {
     plain
 }
 
-/// The file a path leads to: below the folder that ACT is started in, else beside the file that
-/// names it.
+/// The file that a path names: below the folder that ACT is started in, else beside the naming
+/// file.
 pub(super) fn named(value: &Node, key: &str, root: &Path, read: Reader<'_>) -> Result<PathBuf> {
     let text = super::section::text(value, key)?;
     let first = tidy(&root.join(text));
@@ -110,7 +113,7 @@ pub(super) fn named(value: &Node, key: &str, root: &Path, read: Reader<'_>) -> R
     ))
 }
 
-/// The folder that holds `aux_data`, where the file lies below that; else the one `tow` is started
+/// The folder that holds `aux_data`, if the file lies below it; else the folder `tow` is started
 /// in.
 pub(super) fn root_of(file: &Path) -> &Path {
     let above = file

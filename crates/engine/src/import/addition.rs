@@ -1,103 +1,103 @@
-//! An import into a folder that has a `towline.yaml`: what is missing there is added, what is there
-//! stays as it is written, and what contradicts it is refused.
+//! An import into a folder that has a `towline.yaml`: missing keys are added, present ones are kept
+//! as written, and contradictions are refused.
 
-use super::merge::{NAMED, child, conflict, names, remove, shown};
+use super::merge::{NAMED_SECTIONS, child, conflict, names, remove, shown};
 use super::yaml_text::{self, value};
-use super::{Made, Placing, Report, insert};
+use super::{NewFile, Placement, Report, insert};
 use crate::layers::PROJECT_FILE;
 use towline_core::yaml::{self, Content, Node, Position};
 use towline_core::{Error, Result};
 
-const ANEW: &str =
+const FORCE_HINT: &str =
     "`--force` writes it anew, without its comments; the old one is kept as towline.yaml.old";
 
-/// The file with what is new, or `None` where it has all of it.
+/// The file with the new keys, or `None` if it has all of them.
 pub(super) fn onto(
-    existing: &str,
+    existing_text: &str,
     mut new: Node,
     title: &str,
     force: bool,
     reports: &mut [Report],
-) -> Result<Option<Made>> {
-    let there = yaml::parse(PROJECT_FILE, existing)?;
-    if !matches!(there.content, Content::Mapping(_)) {
+) -> Result<Option<NewFile>> {
+    let existing = yaml::parse(PROJECT_FILE, existing_text)?;
+    if !matches!(existing.content, Content::Mapping(_)) {
         return Err(Error::config(format!(
             "{}: expected a mapping of keys to values",
-            there.at
+            existing.at
         )));
     }
-    let mut expected = there.clone();
+    let mut expected = existing.clone();
     if force {
         replace_whole(&mut expected, &new);
     } else {
-        refuse_conflicts(&there, &new)?;
-        keep(&there, &mut new, reports);
+        refuse_conflicts(&existing, &new)?;
+        remove_kept(&existing, &mut new, reports);
     }
     expected.overlay(new.clone());
-    if value(&expected) == value(&there) {
+    if value(&expected) == value(&existing) {
         return Ok(None);
     }
     let name = PROJECT_FILE.to_owned();
     if force {
-        return Ok(Some(Made {
+        return Ok(Some(NewFile {
             name,
             text: yaml_text::file(title, &expected),
-            placing: Placing::Anew,
+            placement: Placement::Replaced,
         }));
     }
-    let text = insert::insert(existing, &there, &new);
+    let text = insert::insert(existing_text, &existing, &new);
     let reads = yaml::parse(PROJECT_FILE, &text).is_ok_and(|read| value(&read) == value(&expected));
     if !reads {
         return Err(Error::refused(format!(
             "{PROJECT_FILE} is written in a way that nothing can be added to; nothing was written"
         ))
-        .hint(ANEW));
+        .hint(FORCE_HINT));
     }
-    Ok(Some(Made {
+    Ok(Some(NewFile {
         name,
         text,
-        placing: Placing::Added,
+        placement: Placement::Added,
     }))
 }
 
-/// Named things that both files have must be the same.
-fn refuse_conflicts(there: &Node, new: &Node) -> Result<()> {
-    let found = NAMED
+/// Refuses clusters and datastores of one name that differ.
+fn refuse_conflicts(existing: &Node, new: &Node) -> Result<()> {
+    let found = NAMED_SECTIONS
         .iter()
-        .find_map(|kind| conflict(there.get(kind)?, new.get(kind)?, kind));
+        .find_map(|kind| conflict(existing.get(kind)?, new.get(kind)?, kind));
     let Some(found) = found else { return Ok(()) };
-    let (old, new) = (shown(found.there), shown(found.new));
+    let (old, new) = (shown(found.existing), shown(found.new));
     Err(Error::refused(format!(
         "{}: `{}` is `{old}` there, and `{new}` in {}; nothing was written",
-        found.there.at, found.key, found.new.at
+        found.existing.at, found.key, found.new.at
     ))
     .hint("`--force` takes the new values; the old file is kept as towline.yaml.old")
     .hint("or import both files in one command: then the second one gets a name of its own"))
 }
 
-/// Takes out of `new` what stays as it is in the file.
-fn keep(there: &Node, new: &mut Node, reports: &mut [Report]) {
-    if !names(there, "clusters").is_empty() {
+/// Removes from `new` the keys that are kept as they are in the file.
+fn remove_kept(existing: &Node, new: &mut Node, reports: &mut [Report]) {
+    if !names(existing, "clusters").is_empty() {
         remove(new, "default_cluster");
     }
     for key in names_of_top(new)
         .into_iter()
-        .filter(|key| !NAMED.contains(&key.as_str()))
+        .filter(|key| !NAMED_SECTIONS.contains(&key.as_str()))
     {
-        let Some(old) = there.get(&key).filter(|old| !old.is_null()) else {
+        let Some(old) = existing.get(&key).filter(|old| !old.is_null()) else {
             continue;
         };
         if key != "folders" {
-            tell_kept(&key, old, new.get(&key), reports);
+            report_kept(&key, old, new.get(&key), reports);
             remove(new, &key);
             continue;
         }
         let Some(folders) = child(new, "folders") else {
             continue;
         };
-        for name in names(there, "folders") {
+        for name in names(existing, "folders") {
             if let Some(old) = old.get(&name) {
-                tell_kept(&format!("folders.{name}"), old, folders.get(&name), reports);
+                report_kept(&format!("folders.{name}"), old, folders.get(&name), reports);
             }
             remove(folders, &name);
         }
@@ -107,8 +107,8 @@ fn keep(there: &Node, new: &mut Node, reports: &mut [Report]) {
     }
 }
 
-/// A value that is not taken is told where its file's report is.
-fn tell_kept(key: &str, old: &Node, new: Option<&Node>, reports: &mut [Report]) {
+/// Reports a value that is not used, in the report of its file.
+fn report_kept(key: &str, old: &Node, new: Option<&Node>, reports: &mut [Report]) {
     let Some(new) = new.filter(|new| value(new) != value(old)) else {
         return;
     };
@@ -131,7 +131,7 @@ fn report_of<'r>(at: &Position, reports: &'r mut [Report]) -> Option<&'r mut Rep
     reports.get_mut(own)
 }
 
-/// `sync` and a folder are taken whole, not key by key.
+/// `sync` and a folder are replaced whole, not key by key.
 fn replace_whole(expected: &mut Node, new: &Node) {
     if new.get("sync").is_some() {
         remove(expected, "sync");

@@ -1,8 +1,10 @@
-//! A file of amlt (Amulet): where jobs run, what they have, and each of its jobs as a job file.
+//! A file of amlt (Amulet): its target, environment and storage, and each of its jobs as a job file.
 
 use super::amlt_job::{self, Mounts};
+use super::amlt_search::search;
+use super::amlt_target::target;
 use super::section::{Section, wrong};
-use super::{Converted, Lines, put_script, quoted, scrub};
+use super::{Converted, ScriptLines, put_script, quoted, scrub};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node};
@@ -40,109 +42,12 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
         );
     }
     jobs(&form, &base, &mounts, &mut converted)?;
-    form.tell_rest(&mut converted.report, "no key of amlt that is known");
+    form.report_unknown(&mut converted.report, "no key of amlt that is known");
     Ok(converted)
 }
 
 fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
-}
-
-fn target(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<()> {
-    let Some(keys) = form.section("target")? else {
-        return Ok(());
-    };
-    let service = keys.text("service")?.unwrap_or("aml").to_ascii_lowercase();
-    let at = keys.place("service");
-    let ours = match service.as_str() {
-        "sing" | "singularity" => "virtual_cluster",
-        "aml" => "compute",
-        "local" => {
-            base.put(&["cluster"], Node::scalar("local", at.clone()));
-            converted
-                .report
-                .mapped("target.service", at, "cluster: local");
-            return Ok(());
-        }
-        other => {
-            converted.report.not_mapped(
-                "target",
-                at,
-                format!(
-                    "`{other}` is a service that Towline \
-                does not reach: name a cluster with `cluster:` or `-c`"
-                ),
-            );
-            return Ok(());
-        }
-    };
-    let Some(name) = keys
-        .text("name")?
-        .or(keys.text("vc")?)
-        .or(keys.text("cluster")?)
-    else {
-        converted
-            .report
-            .warn("`target` has no `name`: name a cluster with `cluster:` or `-c`");
-        return Ok(());
-    };
-    let put = |converted: &mut Converted, from: &str, key: &str, value: &str| {
-        converted.config.put(
-            &["clusters", name, key],
-            Node::scalar(value, keys.place(from).clone()),
-        );
-        converted.report.mapped(
-            keys.key(from),
-            keys.place(from),
-            format!("clusters.{name}.{key}"),
-        );
-    };
-    put(converted, "service", "kind", "azureml");
-    put(converted, "name", ours, name);
-    // A virtual cluster may lie in another subscription than the workspace that its jobs are in.
-    let is_virtual = ours == "virtual_cluster";
-    for (own, of_workspace, key) in [
-        (
-            "subscription_id",
-            "workspace_subscription_id",
-            "subscription",
-        ),
-        (
-            "resource_group",
-            "workspace_resource_group",
-            "resource_group",
-        ),
-    ] {
-        match (keys.text(of_workspace)?, keys.text(own)?) {
-            (Some(value), _) => put(converted, of_workspace, key, value),
-            (None, Some(value)) if !is_virtual => put(converted, own, key, value),
-            (None, Some(_)) => converted.report.not_needed(
-                keys.key(own),
-                keys.place(own),
-                "of the virtual cluster, which is found by its name",
-            ),
-            (None, None) => {}
-        }
-    }
-    match keys.text("workspace_name")? {
-        Some(value) => put(converted, "workspace_name", "workspace", value),
-        None => converted.report.warn(format!(
-            "the file does not say the workspace: write `workspace` under `clusters.{name}`"
-        )),
-    }
-    for key in ["group_policy_name", "queue", "vc", "cluster"]
-        .into_iter()
-        .filter(|key| keys.get(key).is_some())
-    {
-        converted.report.not_needed(
-            keys.key(key),
-            keys.place(key),
-            "the cluster's name is enough",
-        );
-    }
-    base.put(&["cluster"], Node::scalar(name, at.clone()));
-    keys.tell_rest(&mut converted.report, "no key of a target that is known");
-    Ok(())
 }
 
 fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<()> {
@@ -200,7 +105,7 @@ fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -
             converted,
             base,
             &["environment", "setup"],
-            &Lines::of(lines, "`environment.setup`"),
+            &ScriptLines::of(lines, "`environment.setup`"),
             &at,
         );
     }
@@ -217,7 +122,7 @@ fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -
     if let Some(env) = keys.section("env")? {
         amlt_job::variables(&env, base, converted)?;
     }
-    keys.tell_rest(
+    keys.report_unknown(
         &mut converted.report,
         "no key of an environment that is known",
     );
@@ -258,11 +163,11 @@ fn code(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Resul
         );
         converted.report.mapped("code.ignore", at, "code.ignore");
     }
-    keys.tell_rest(&mut converted.report, "no key of code that is known");
+    keys.report_unknown(&mut converted.report, "no key of code that is known");
     Ok(())
 }
 
-/// Each is an `io` of every job, mounted; commands name it by `${{…}}` in the place of its old
+/// Each storage becomes a mounted `io` of every job. Commands name it by `${{…}}` instead of its old
 /// path.
 fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Result<Mounts> {
     let mut mounts = Mounts::default();
@@ -335,7 +240,7 @@ fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Re
                     .not_needed(keys.key(key), keys.place(key), why);
             }
         }
-        keys.tell_rest(&mut converted.report, "no key of a storage that is known");
+        keys.report_unknown(&mut converted.report, "no key of a storage that is known");
     }
     Ok(mounts)
 }
@@ -348,8 +253,8 @@ fn defaults(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> R
 }
 
 fn jobs(form: &Section<'_>, base: &Node, mounts: &Mounts, converted: &mut Converted) -> Result<()> {
-    if let Some(search) = form.section("search")? {
-        amlt_job::search(&search, base, mounts, converted)?;
+    if let Some(keys) = form.section("search")? {
+        search(&keys, base, mounts, converted)?;
     }
     let Some(list) = form.get("jobs") else {
         return Ok(());
@@ -371,7 +276,7 @@ fn jobs(form: &Section<'_>, base: &Node, mounts: &Mounts, converted: &mut Conver
     Ok(())
 }
 
-/// Whether a value holds what must not be copied.
+/// Whether a variable holds a secret, which must not be copied.
 pub(super) fn is_secret(name: &str, value: &str) -> bool {
     scrub::is_secret(name, value)
 }

@@ -2,12 +2,12 @@
 
 use super::act_defaults::{is_variable, tier_word};
 use super::section::{Section, text, wrong};
-use super::{Converted, Lines, add_secret, amlt, amlt_sku, put_script, quoted};
+use super::{Converted, ScriptLines, add_secret, amlt, amlt_sku, put_script, quoted};
 use towline_core::Result;
 use towline_core::quantity::Span;
 use towline_core::yaml::{Content, Node, Position};
 
-/// Where stores were mounted, and the `io` that each is now.
+/// The old mount points of datastores, and the `io` that each becomes.
 #[derive(Debug, Default)]
 pub(super) struct Mounts(Vec<(String, String)>);
 
@@ -20,7 +20,7 @@ impl Mounts {
             .sort_by_key(|(place, _)| std::cmp::Reverse(place.len()));
     }
 
-    /// A line with the old places written as our names.
+    /// The line with each old place replaced by `${{name}}`.
     fn named(&self, line: &str) -> String {
         self.0.iter().fold(line.to_owned(), |line, (place, io)| {
             let mut made = String::new();
@@ -42,13 +42,13 @@ impl Mounts {
     }
 }
 
-/// A line as the shell on the node is to see it: `$$X` was amlt's way to write `$X`, and
-/// `$CONFIG_DIR` was its folder.
+/// The line for the shell on the node: amlt writes `$$X` for `$X`, and `$CONFIG_DIR` for the folder of
+/// its file.
 pub(super) fn shell_line(line: &str) -> String {
     line.replace("$CONFIG_DIR", ".").replace("$$", "$")
 }
 
-/// Variables, less those that hold a secret.
+/// Puts variables into the job, without those that hold a secret.
 pub(super) fn variables(
     keys: &Section<'_>,
     job: &mut Node,
@@ -102,7 +102,7 @@ pub(super) fn job(
     }
     size(keys, &mut job, converted)?;
     launch(keys, &mut job, converted)?;
-    rights(keys, &mut job, converted)?;
+    identity_and_tier(keys, &mut job, converted)?;
     submit_args(keys, &mut job, converted)?;
     let tags = keys.lines("tags")?;
     if !tags.is_empty() {
@@ -126,7 +126,7 @@ pub(super) fn job(
         );
     }
     script(keys, &mut job, mounts, converted)?;
-    keys.tell_rest(&mut converted.report, "no key of a job that is known");
+    keys.report_unknown(&mut converted.report, "no key of a job that is known");
     Ok(job)
 }
 
@@ -140,7 +140,7 @@ fn size(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result
         job.put(
             &["resources", key],
             Node::scalar(value.to_string(), at.clone()),
-        )
+        );
     };
     put("nodes", sku.nodes);
     if sku.gpus > 0 {
@@ -215,8 +215,8 @@ fn launch(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Resu
     Ok(())
 }
 
-/// As whom, and how sure.
-fn rights(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
+/// Identity, tier and priority.
+fn identity_and_tier(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
     if let Some(word) = keys.text("identity")? {
         let at = keys.place("identity");
         if word == "managed" {
@@ -315,12 +315,12 @@ fn submit_args(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) ->
                 "resources.native",
             );
         }
-        container.tell_rest(
+        container.report_unknown(
             &mut converted.report,
             "no option of a container that is known",
         );
     }
-    args.tell_rest(&mut converted.report, "no key of submit_args that is known");
+    args.report_unknown(&mut converted.report, "no key of submit_args that is known");
     Ok(())
 }
 
@@ -335,7 +335,7 @@ fn script(
     if given.iter().all(|line| line.trim().is_empty()) {
         return Err(wrong(&at, format!("`{}` is missing", keys.key("command"))));
     }
-    // A variable that amlt filled in when it submitted is one of the job's now.
+    // amlt filled in variables at submission; now the shell on the node does.
     if let Some(line) = given.iter().find(|line| {
         line.replace("$$", "")
             .replace("$CONFIG_DIR", "")
@@ -365,99 +365,9 @@ fn script(
         converted,
         job,
         &["script"],
-        &Lines::of(lines, &keys.key("command")),
+        &ScriptLines::of(lines, &keys.key("command")),
         &at,
     );
     converted.report.mapped(keys.key("command"), &at, "script");
-    Ok(())
-}
-
-/// A grid of listed values is a sweep; what draws values is not.
-pub(super) fn search(
-    keys: &Section<'_>,
-    base: &Node,
-    mounts: &Mounts,
-    converted: &mut Converted,
-) -> Result<()> {
-    let Some(template) = keys.section("job_template")? else {
-        return Err(wrong(keys.at(), "`search` has no `job_template`"));
-    };
-    let kind = keys
-        .section("sampling")?
-        .and_then(|sampling| sampling.text("type").ok().flatten())
-        .or(keys.text("type")?)
-        .unwrap_or("grid");
-    let name = template
-        .text("name")?
-        .map_or_else(|| "search".to_owned(), |name| name.replace(['{', '}'], ""));
-    let mut made = job(&template, &name, base.clone(), mounts, converted)?;
-    let mut names = Vec::new();
-    let params = keys.get("params");
-    let Some(Content::Sequence(items)) = params.map(|node| &node.content) else {
-        return Err(wrong(keys.at(), "`search.params` must be a list"));
-    };
-    for (index, item) in items.iter().enumerate() {
-        let param = Section::new(item, &format!("search.params[{index}]"))?;
-        let Some(name) = param.text("name")? else {
-            return Err(wrong(&item.at, "a parameter of `search` has no `name`"));
-        };
-        let values = param.lines("values")?;
-        if values.is_empty() {
-            let spec = param.text("spec")?.unwrap_or("a range");
-            converted.report.not_mapped(
-                param.key("spec"),
-                &item.at,
-                format!(
-                    "`{spec}` draws values of `{name}`: list those that are to be tried under \
-                    `sweep.{name}`"
-                ),
-            );
-            for key in ["low", "high", "spec"] {
-                let _ = param.get(key);
-            }
-            continue;
-        }
-        let _ = param.get("spec");
-        made.put(
-            &["sweep", name],
-            Node::sequence(
-                values.iter().map(|value| quoted(value, &item.at)).collect(),
-                item.at.clone(),
-            ),
-        );
-        converted.report.mapped(
-            format!("search.params[{index}]"),
-            &item.at,
-            format!("sweep.{name}"),
-        );
-        names.push(name.to_owned());
-    }
-    // `{lr}` of the template is `${{lr}}` here.
-    for key in ["script", "name"] {
-        if let Some(text) = made.get(key).and_then(Node::text).map(str::to_owned) {
-            let named = names.iter().fold(text, |text, name| {
-                text.replace(&format!("{{{name}}}"), &format!("${{{{{name}}}}}"))
-            });
-            made.put(&[key], quoted(&named, template.place("command")));
-        }
-    }
-    if !kind.starts_with("grid") {
-        converted.report.warn(format!(
-            "`search` of the kind `{kind}` tries some of the \
-            combinations; the sweep has all of them"
-        ));
-    }
-    for key in ["max_trials", "parallel_trials"]
-        .into_iter()
-        .filter(|key| keys.get(key).is_some())
-    {
-        converted.report.not_mapped(
-            keys.key(key),
-            keys.place(key),
-            "a sweep has all its combinations, and the cluster says how many run at once",
-        );
-    }
-    keys.tell_rest(&mut converted.report, "no key of a search that is known");
-    converted.jobs.push((name, made));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What `sku` of an amlt job asks for: `[N x] [memGB]G<gpus>|C<cpus> [-TYPE…] [@region,region]`.
+//! `sku` of an amlt job: `[N x] [memGB]G<gpus>|C<cpus> [-TYPE…] [@region,region]`.
 
 use towline_core::Result;
 use towline_core::yaml::Position;
@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str, at: &Position) -> Result<Sku> {
     };
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     let (plain, regions) = plain.split_once('@').unwrap_or((&plain, ""));
-    // `SERIES:…` names the machines before it counts them.
+    // `SERIES:…` names the machine type before the count.
     let (series, plain) = plain
         .split_once(':')
         .map_or((None, plain), |(series, rest)| (Some(series), rest));

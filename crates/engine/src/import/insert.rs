@@ -1,21 +1,21 @@
-//! New keys in the text of a YAML file, which keeps its comments and its order. Whether the result
-//! says what it should is the caller's to check: YAML can be written in ways this does not know.
+//! New keys in the text of a YAML file, which keeps its comments and its order. The caller must
+//! check the result, because YAML can be written in ways that this code does not know.
 
 use super::yaml_text::value;
 use serde_json::{Map, Value};
 use towline_core::yaml::{self, Content, Node, Position};
 
-/// The text with everything of `new` that `there`, which it is the text of, does not have.
-pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
+/// The text, extended by everything of `new` that is missing in `existing`, its parsed form.
+pub(super) fn insert(text: &str, existing: &Node, new: &Node) -> String {
     let text = if text.is_empty() || text.ends_with('\n') {
         text.to_owned()
     } else {
         format!("{text}\n")
     };
     let mut pieces = Vec::new();
-    collect(&text, None, there, new, &mut pieces);
+    collect(&text, None, existing, new, &mut pieces);
     let mut made = text.clone();
-    // From the end, so that what is before stays where it is.
+    // From the end, so that earlier positions stay valid.
     pieces.sort_by_key(|(at, _)| *at);
     for (at, piece) in pieces.into_iter().rev() {
         made.insert_str(
@@ -30,11 +30,11 @@ pub(super) fn insert(text: &str, there: &Node, new: &Node) -> String {
     made
 }
 
-/// What is missing below one mapping, and below those in it. `parent` is the key it stands behind.
+/// Collects the missing keys of one mapping and of those in it. `parent` is the key of the mapping.
 fn collect(
     text: &str,
     parent: Option<&Node>,
-    there: &Node,
+    existing: &Node,
     new: &Node,
     pieces: &mut Vec<(usize, String)>,
 ) {
@@ -44,7 +44,7 @@ fn collect(
     let mut missing = Map::new();
     for (key, node) in entries {
         let Some(name) = key.text() else { continue };
-        match (entry(there, name), &node.content) {
+        match (entry(existing, name), &node.content) {
             (None, _) => drop(missing.insert(name.to_owned(), value(node))),
             (Some((known, old)), Content::Mapping(_)) if old.is_null() => {
                 if let Value::Object(values) = value(node) {
@@ -58,7 +58,7 @@ fn collect(
         }
     }
     if !missing.is_empty() {
-        pieces.push(piece(text, parent, there, missing));
+        pieces.push(piece(text, parent, existing, missing));
     }
 }
 
@@ -72,17 +72,18 @@ fn entry<'n>(node: &'n Node, key: &str) -> Option<(&'n Node, &'n Node)> {
     }
 }
 
-/// Where the missing keys of one mapping go, and as what.
+/// The position and the text of the missing keys of one mapping.
 fn piece(
     text: &str,
     parent: Option<&Node>,
-    there: &Node,
+    existing: &Node,
     missing: Map<String, Value>,
 ) -> (usize, String) {
-    let Content::Mapping(entries) = &there.content else {
+    let Content::Mapping(entries) = &existing.content else {
         return (text.len(), block(missing, 0));
     };
-    if let Some(begin) = offset(text, &there.at).filter(|begin| text[*begin..].starts_with('{')) {
+    if let Some(begin) = offset(text, &existing.at).filter(|begin| text[*begin..].starts_with('{'))
+    {
         let inline = yaml::write_inline(&Value::Object(missing));
         let inline = inline
             .strip_prefix('{')
@@ -124,12 +125,12 @@ fn block(values: Map<String, Value>, indent: usize) -> String {
         .collect()
 }
 
-/// The byte behind a line, counted from 1, and its break.
+/// The byte after the end of a line, counted from 1.
 fn line_end(text: &str, line: usize) -> usize {
     text.split_inclusive('\n').take(line).map(str::len).sum()
 }
 
-/// The byte of a place; `None` for what has none.
+/// The byte of a position; `None` if it has none.
 fn offset(text: &str, at: &Position) -> Option<usize> {
     let begin = line_end(text, at.line.checked_sub(1)?);
     let (byte, _) = text[begin..]

@@ -1,10 +1,11 @@
-//! JSON as people keep it: with comments and a comma too many. Both are blanked out, so that every
-//! value stays at its line and column.
+//! JSON with comments and trailing commas. Both are replaced by blanks, so that every value keeps
+//! its line and column.
 
 use std::path::Path;
 use towline_core::{Error, Result};
 
-/// By its ending, or by its first character where the ending does not say that it is YAML.
+/// Whether a file is JSON: by its ending, or by its first character if the ending is not that of
+/// YAML.
 pub(super) fn is_json(file: &Path, text: &str) -> bool {
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("json") => true,
@@ -13,7 +14,7 @@ pub(super) fn is_json(file: &Path, text: &str) -> bool {
     }
 }
 
-/// The text as plain JSON that YAML reads too, or what is wrong with it and where.
+/// The text as plain JSON that YAML reads too, or an error with its position.
 pub(super) fn plain(file: &Path, text: &str) -> Result<String> {
     let text = without_commas(&without_comments(text));
     if text.trim().is_empty() {
@@ -24,7 +25,7 @@ pub(super) fn plain(file: &Path, text: &str) -> Result<String> {
         let what = words
             .rsplit_once(" at line ")
             .map_or(words.as_str(), |(what, _)| what);
-        // It counts bytes; people and editors count characters.
+        // serde_json counts bytes; people and editors count characters.
         let line = text
             .lines()
             .nth(error.line().saturating_sub(1))
@@ -40,7 +41,7 @@ pub(super) fn plain(file: &Path, text: &str) -> Result<String> {
             error.line().max(1)
         )));
     }
-    // Between values only: inside of texts JSON has no tabs.
+    // Only between values, because JSON has no tabs inside of texts.
     Ok(text.replace('\t', " "))
 }
 

@@ -1,38 +1,38 @@
-//! Several files, one configuration. Clusters and datastores of the same name that are not the same
-//! stay apart: the later one gets a name of its own, and all that speaks of it in its file follows.
+//! Several files, one configuration. Clusters and datastores that have the same name and differ are
+//! kept apart: the later one gets a new name, and its file uses the new name everywhere.
 
 use super::yaml_text::value;
 use super::{Converted, Report};
 use towline_core::yaml::{self, Content, Node};
 
-/// What has a name under which others speak of it. Datastores first: clusters name them.
-pub(super) const NAMED: [&str; 2] = ["datastores", "clusters"];
+/// Sections whose entries are used by name. Datastores come first, because clusters name them.
+pub(super) const NAMED_SECTIONS: [&str; 2] = ["datastores", "clusters"];
 
-/// A key that both have, with another value.
+/// A key that both have, with different values.
 pub(super) struct Conflict<'n> {
     pub(super) key: String,
-    pub(super) there: &'n Node,
+    pub(super) existing: &'n Node,
     pub(super) new: &'n Node,
 }
 
-/// The first key below `key` that both have and that is not the same.
-pub(super) fn conflict<'n>(there: &'n Node, new: &'n Node, key: &str) -> Option<Conflict<'n>> {
-    match (&there.content, &new.content) {
-        _ if there.is_null() || new.is_null() => None,
-        // A credential is one thing: a key and a SAS together are none.
+/// The first key below `key` that both have with different values.
+pub(super) fn conflict<'n>(existing: &'n Node, new: &'n Node, key: &str) -> Option<Conflict<'n>> {
+    match (&existing.content, &new.content) {
+        _ if existing.is_null() || new.is_null() => None,
+        // A credential is compared as a whole: a key and a SAS cannot be merged.
         (Content::Mapping(_), Content::Mapping(entries)) if !key.ends_with(".credential") => {
             entries.iter().find_map(|(name, new)| {
                 let name = name.text()?;
-                conflict(there.get(name)?, new, &format!("{key}.{name}"))
+                conflict(existing.get(name)?, new, &format!("{key}.{name}"))
             })
         }
         (Content::Scalar { text, .. }, Content::Scalar { text: other, .. }) if text == other => {
             None
         }
-        _ if value(there) == value(new) => None,
+        _ if value(existing) == value(new) => None,
         _ => Some(Conflict {
             key: key.to_owned(),
-            there,
+            existing,
             new,
         }),
     }
@@ -44,7 +44,7 @@ pub(super) fn shown(node: &Node) -> String {
         .map_or_else(|| yaml::write_inline(&value(node)), str::to_owned)
 }
 
-/// The keys of a mapping below a key of the top.
+/// The keys of a section.
 pub(super) fn names(tree: &Node, key: &str) -> Vec<String> {
     match tree.get(key).map(|node| &node.content) {
         Some(Content::Mapping(entries)) => entries
@@ -55,9 +55,9 @@ pub(super) fn names(tree: &Node, key: &str) -> Vec<String> {
     }
 }
 
-/// Adds what one more file gave to what the ones before it gave.
+/// Merges the result of one more file into the configuration.
 pub(super) fn add(config: &mut Node, converted: &mut Converted) {
-    for kind in NAMED {
+    for kind in NAMED_SECTIONS {
         for name in names(&converted.config, kind) {
             let Some(why) = clash(config, &converted.config, kind, &name) else {
                 continue;
@@ -73,33 +73,33 @@ pub(super) fn add(config: &mut Node, converted: &mut Converted) {
     config.overlay(converted.config.clone());
 }
 
-/// Why the two of a name are not the same.
+/// The first difference between two entries of one name.
 fn clash(config: &Node, new: &Node, kind: &str, name: &str) -> Option<String> {
-    let (there, new) = (config.get(kind)?.get(name)?, new.get(kind)?.get(name)?);
-    let found = conflict(there, new, &format!("{kind}.{name}"))?;
+    let (existing, new) = (config.get(kind)?.get(name)?, new.get(kind)?.get(name)?);
+    let found = conflict(existing, new, &format!("{kind}.{name}"))?;
     Some(format!(
         "`{}` is `{}` in {}, and `{}` here",
         found.key,
-        shown(found.there),
-        found.there.at,
+        shown(found.existing),
+        found.existing.at,
         shown(found.new)
     ))
 }
 
-/// `NAME-2`, `NAME-3`…: the first that is free, or that is the same thing.
+/// `NAME-2`, `NAME-3`…: the first name that is free, or whose entry is equal.
 fn free_name(config: &Node, new: &Node, kind: &str, name: &str) -> String {
     let Some(wanted) = new.get(kind).and_then(|all| all.get(name)) else {
         return name.to_owned();
     };
     let is_free = |own: &str| {
         let known = new.get(kind).and_then(|all| all.get(own)).is_some();
-        let there = config.get(kind).and_then(|all| all.get(own));
-        let is_same = |there: &Node| {
+        let existing = config.get(kind).and_then(|all| all.get(own));
+        let is_same = |existing: &Node| {
             let mut renamed = wanted.clone();
             rename_credential(&mut renamed, name, own);
-            conflict(there, &renamed, "").is_none()
+            conflict(existing, &renamed, "").is_none()
         };
-        !known && there.is_none_or(is_same)
+        !known && existing.is_none_or(is_same)
     };
     let mut number = 2;
     loop {
@@ -111,8 +111,8 @@ fn free_name(config: &Node, new: &Node, kind: &str, name: &str) -> String {
     }
 }
 
-/// `sync` and a folder are whole: of two, the first file's counts. Folders have their clusters to
-/// tell them apart; a `sync` that is left out is told.
+/// `sync` and a folder are whole: the first file's counts. Clusters still have the folders of each;
+/// a `sync` that is left out is reported.
 fn keep_first(config: &Node, converted: &mut Converted) {
     if let (Some(first), Some(other)) = (config.get("sync"), converted.config.get("sync")) {
         if value(first) != value(other) {
@@ -131,7 +131,7 @@ fn keep_first(config: &Node, converted: &mut Converted) {
     }
 }
 
-/// Takes a key out of a mapping.
+/// Removes a key from a mapping.
 pub(super) fn remove(node: &mut Node, key: &str) {
     if let Content::Mapping(entries) = &mut node.content {
         entries.retain(|(known, _)| known.text() != Some(key));
@@ -185,7 +185,7 @@ fn set(node: &mut Node, old: &str, new: &str) {
     }
 }
 
-/// The keyring has a datastore's credential under the datastore's name.
+/// Renames the keyring entry of a datastore's credential, which has the datastore's name.
 fn rename_credential(datastore: &mut Node, old: &str, new: &str) {
     if let Some(Content::Mapping(entries)) =
         child(datastore, "credential").map(|node| &mut node.content)
@@ -196,7 +196,7 @@ fn rename_credential(datastore: &mut Node, old: &str, new: &str) {
     }
 }
 
-/// Every `datastore: OLD` or `cluster: OLD`, wherever it stands but among variables.
+/// Renames every `datastore: OLD` or `cluster: OLD`, except among variables.
 fn rename_values(node: &mut Node, key: &str, old: &str, new: &str) {
     let Content::Mapping(entries) = &mut node.content else {
         return;
@@ -208,7 +208,9 @@ fn rename_values(node: &mut Node, key: &str, old: &str, new: &str) {
         match &mut value.content {
             Content::Scalar { .. } if name.text() == Some(key) => set(value, old, new),
             Content::Sequence(items) if name.text() == Some(key) => {
-                items.iter_mut().for_each(|item| set(item, old, new))
+                for item in items {
+                    set(item, old, new);
+                }
             }
             _ => rename_values(value, key, old, new),
         }

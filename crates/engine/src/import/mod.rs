@@ -1,17 +1,19 @@
-//! Files of other tools as ours. Text in, files and a report out: nothing is written here, and
-//! files are read through a function, so that every conversion can be tried on texts alone. No
-//! secret is ever copied: it becomes a reference, and the report says where its value is to be
-//! stored.
+//! Converts files of other tools. Text in, files and a report out: nothing is written here, and
+//! files are read through a function, so that every conversion can be tested on texts alone. No
+//! secret is ever copied: it becomes a reference, and the report says where to store its value.
 
 pub(crate) mod act;
 mod act_accounts;
 mod act_defaults;
 mod act_file;
-mod act_stranger;
+pub(crate) mod act_folders;
+mod act_wrong_file;
 mod addition;
 mod amlt;
 mod amlt_job;
+mod amlt_search;
 mod amlt_sku;
+mod amlt_target;
 mod insert;
 mod json;
 mod merge;
@@ -23,11 +25,16 @@ mod sbatch;
 mod sbatch_names;
 mod sbatch_options;
 mod sbatch_size;
+mod script;
 mod scrub;
 mod section;
+mod shell_words;
 mod toolkit;
+mod toolkit_code;
+mod toolkit_io;
 mod toolkit_job;
-mod words;
+mod toolkit_storage;
+mod toolkit_sweep;
 mod yaml_text;
 mod zip;
 
@@ -37,6 +44,7 @@ mod tests;
 pub use plain_file::read_plain;
 pub use report::{Line, Report};
 
+use script::{ScriptLines, add_secret, put_script, quoted};
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::yaml::{self, Content, Node};
@@ -45,7 +53,7 @@ use towline_core::{Error, Result};
 /// Reads a file's text.
 pub type Reader<'r> = &'r dyn Fn(&Path) -> io::Result<String>;
 
-/// Whose files are read.
+/// The tool whose files are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Act,
@@ -67,35 +75,35 @@ impl Kind {
     }
 }
 
-/// What becomes of a file of the name that is there.
+/// The treatment of a present file of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placing {
-    /// There must be none, unless it is to be written over.
+pub enum Placement {
+    /// There must be none, unless it may be overwritten.
     New,
-    /// It is the same with something added.
+    /// The new text is the present file with additions.
     Added,
-    /// It is kept under another name.
-    Anew,
+    /// The present file is kept under another name.
+    Replaced,
 }
 
 /// A file to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct NewFile {
     pub name: String,
     pub text: String,
-    pub placing: Placing,
+    pub placement: Placement,
 }
 
-/// What all given files gave together.
+/// The result of importing all given files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    pub files: Vec<Made>,
+    pub files: Vec<NewFile>,
     pub reports: Vec<Report>,
-    /// What is to be said of them all together.
+    /// Notes about all files together.
     pub notes: Vec<String>,
 }
 
-/// What one conversion gives: keys of `towline.yaml`, and jobs with their names.
+/// The result of one conversion: keys of `towline.yaml`, and jobs with their names.
 pub(crate) struct Converted {
     pub(crate) config: Node,
     pub(crate) jobs: Vec<(String, Node)>,
@@ -114,24 +122,24 @@ impl Converted {
     }
 }
 
-/// What the machine has that the files come to.
+/// The state of the machine and folder that the import goes to.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct There<'t> {
-    /// The text of the `towline.yaml` that is there.
+pub struct Destination<'t> {
+    /// The text of the present `towline.yaml`.
     pub existing: Option<&'t str>,
-    /// What the files give wins over it.
+    /// Imported values replace present ones.
     pub force: bool,
     /// Credentials can be kept in a keyring; otherwise variables hold them.
     pub keyring: bool,
 }
 
-/// Converts all files. Relative paths, theirs and those in them, are the reader's to complete. What
-/// they give is added to what there is.
+/// Converts all files. The reader resolves relative paths, of the files and in them. The result is
+/// added to the present configuration.
 pub fn import(
     kind: Kind,
     files: &[PathBuf],
     read: Reader<'_>,
-    there: &There<'_>,
+    there: &Destination<'_>,
 ) -> Result<Imported> {
     let mut config = Node::empty_mapping(kind.word());
     let mut imported = Imported::default();
@@ -145,7 +153,7 @@ pub fn import(
         words.join(" ")
     );
     let mut all = convert(kind, files, read)?;
-    philly::share(&mut all);
+    philly::describe_listed_clusters(&mut all);
     let mut jobs: Vec<(String, String)> = Vec::new();
     for (converted, file) in all.iter_mut().zip(files) {
         merge::add(&mut config, converted);
@@ -158,10 +166,10 @@ pub fn import(
                 ))
                 .hint("import them one by one, in different folders"));
             }
-            imported.files.push(Made {
+            imported.files.push(NewFile {
                 name: name.clone(),
                 text: yaml_text::file(&title, job),
-                placing: Placing::New,
+                placement: Placement::New,
             });
             jobs.push((name, file.display().to_string()));
         }
@@ -171,7 +179,7 @@ pub fn import(
         no_keyring::use_variables(&mut config, &mut imported.reports);
     }
     if matches!(kind, Kind::Act | Kind::Qd) {
-        act::keep_folders_apart(&mut config);
+        act_folders::exclude_missing_folders(&mut config);
     }
     if kind == Kind::Act {
         put_default(&mut config, files);
@@ -192,17 +200,22 @@ fn convert(kind: Kind, files: &[PathBuf], read: Reader<'_>) -> Result<Vec<Conver
     files.iter().map(one).collect()
 }
 
-/// The project file, new or with what it did not have; none where there is nothing to say.
-fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Imported) -> Result<()> {
+/// The project file, new or extended; none if there is nothing to write.
+fn put_config(
+    config: Node,
+    title: &str,
+    there: &Destination<'_>,
+    imported: &mut Imported,
+) -> Result<()> {
     if matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
         return Ok(());
     }
     let name = crate::layers::PROJECT_FILE.to_owned();
     let made = match there.existing {
-        None => Some(Made {
+        None => Some(NewFile {
             name,
             text: yaml_text::file(title, &config),
-            placing: Placing::New,
+            placement: Placement::New,
         }),
         Some(existing) => {
             addition::onto(existing, config, title, there.force, &mut imported.reports)?
@@ -218,7 +231,7 @@ fn put_config(config: Node, title: &str, there: &There<'_>, imported: &mut Impor
     Ok(())
 }
 
-/// The cluster that ACT uses unasked: `aml`, or the only one.
+/// The cluster that ACT uses by default: `aml`, or the only one.
 fn put_default(config: &mut Node, files: &[PathBuf]) {
     let names: Vec<String> = files
         .iter()
@@ -238,7 +251,7 @@ fn put_default(config: &mut Node, files: &[PathBuf]) {
     }
 }
 
-/// What is written is read again before anybody sees it.
+/// Reads every file back before it is written.
 fn check(imported: &Imported) -> Result<()> {
     for made in &imported.files {
         let unreadable =
@@ -274,7 +287,7 @@ fn read_tree(file: &Path, read: Reader<'_>) -> Result<Node> {
     if json::is_json(file, &text) {
         text = json::plain(file, &text)?;
     } else if text.trim_start().starts_with('{') {
-        // YAML does not have JSON's tabs.
+        // YAML does not allow tabs, which JSON does.
         text = text.replace('\t', " ");
     }
     let node = yaml::parse(&file.display().to_string(), &text)?;
@@ -291,7 +304,7 @@ fn read_tree(file: &Path, read: Reader<'_>) -> Result<Node> {
     }
 }
 
-/// A name as a file may have it.
+/// The name, with only characters that are safe in file names.
 fn file_name(name: &str) -> String {
     let plain: String = name
         .replace("${{", "")
@@ -310,112 +323,5 @@ fn file_name(name: &str) -> String {
         "job".to_owned()
     } else {
         plain.chars().take(60).collect()
-    }
-}
-
-/// Lines of a script with their numbers where they come from, which is called `whence`.
-struct Lines<'l> {
-    lines: Vec<(usize, String)>,
-    whence: &'l str,
-}
-
-impl<'l> Lines<'l> {
-    /// Numbered as they stand.
-    fn of(lines: Vec<String>, whence: &'l str) -> Self {
-        Self {
-            lines: lines
-                .into_iter()
-                .enumerate()
-                .map(|(index, line)| (index + 1, line))
-                .collect(),
-            whence,
-        }
-    }
-}
-
-/// Brings a script's lines into a job, its secrets left behind.
-fn put_script(
-    converted: &mut Converted,
-    job: &mut Node,
-    path: &[&str],
-    lines: &Lines<'_>,
-    at: &yaml::Position,
-) {
-    let (text, found) = scrub::scrub(
-        &lines
-            .lines
-            .iter()
-            .map(|(_, line)| line.as_str())
-            .collect::<Vec<_>>()
-            .join("\n"),
-    );
-    leave_behind(converted, job, &found, lines, at);
-    let node = match path {
-        ["script"] => Node {
-            content: Content::Scalar {
-                text: format!("{}\n", text.trim_end_matches('\n')),
-                plain: false,
-            },
-            at: at.clone(),
-        },
-        _ => Node::sequence(
-            text.split('\n').map(|line| quoted(line, at)).collect(),
-            at.clone(),
-        ),
-    };
-    job.put(path, node);
-}
-
-fn quoted(text: &str, at: &yaml::Position) -> Node {
-    Node {
-        content: Content::Scalar {
-            text: text.to_owned(),
-            plain: false,
-        },
-        at: at.clone(),
-    }
-}
-
-/// Names under `environment.secrets`, and what to do for each.
-fn leave_behind(
-    converted: &mut Converted,
-    job: &mut Node,
-    found: &[scrub::Found],
-    lines: &Lines<'_>,
-    at: &yaml::Position,
-) {
-    for scrub::Found { name, line } in found {
-        let number = lines
-            .lines
-            .get(line - 1)
-            .map_or(*line, |(number, _)| *number);
-        let place = format!("line {number} of {}", lines.whence);
-        converted.report.warn(format!(
-            "{place} held a secret: it was not copied. `{name}` is under `environment.secrets` and \
-                used in its place (look at the quotes there); export {name}=… before submitting, \
-                    or store it once"
-        ));
-        converted
-            .report
-            .store(name, &format!("the value from {place}"));
-        add_secret(job, name, at);
-    }
-}
-
-fn add_secret(job: &mut Node, name: &str, at: &yaml::Position) {
-    let mut names: Vec<Node> = match job
-        .get("environment")
-        .and_then(|environment| environment.get("secrets"))
-        .map(|node| &node.content)
-    {
-        Some(Content::Sequence(names)) => names.clone(),
-        _ => Vec::new(),
-    };
-    if !names.iter().any(|known| known.text() == Some(name)) {
-        names.push(quoted(name, at));
-        job.put(
-            &["environment", "secrets"],
-            Node::sequence(names, at.clone()),
-        );
     }
 }

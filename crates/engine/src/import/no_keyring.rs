@@ -1,5 +1,5 @@
-//! A machine without a keyring: references that lead there become variables, and so do the commands
-//! that store them.
+//! Import on a machine without a keyring: references to the keyring become variables, and so do the
+//! commands that store them.
 
 use super::Report;
 use towline_core::yaml::{Content, Node};
@@ -18,7 +18,7 @@ fn variable(store: &str, key: &str) -> String {
     }
 }
 
-/// Puts variables in the place of what only a keyring could hold.
+/// Replaces references to the keyring by variables.
 pub(super) fn use_variables(config: &mut Node, reports: &mut [Report]) {
     let mut names: Vec<(String, String)> = Vec::new();
     if let Some(stores) = entry(config, "datastores")
@@ -62,7 +62,7 @@ pub(super) fn use_variables(config: &mut Node, reports: &mut [Report]) {
     }
 }
 
-/// The command that sets a variable instead of storing a value.
+/// The command that sets a variable, for one that stores a value.
 fn exported(command: &str, names: &[(String, String)]) -> String {
     let stored = |name: &str| {
         command
@@ -72,7 +72,7 @@ fn exported(command: &str, names: &[(String, String)]) -> String {
     let of_store = names
         .iter()
         .find_map(|(stored_as, name)| Some((name.clone(), stored(stored_as)?)));
-    // A secret of a script has its variable's name already.
+    // A secret of a script has the name of its variable already.
     let of_script = || {
         let name = command
             .split(" towline ")

@@ -1,25 +1,25 @@
 //! qd's files for Philly: `philly_vc.yaml`, and `multi_philly_vc.yaml`, which only lists clusters.
 
-use super::act::{Work, put_folder};
+use super::act::Work;
 use super::act_accounts::Accounts;
+use super::act_folders::put_folder;
 use super::section::{Section, text, wrong};
 use super::{Converted, Reader};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node};
 
-/// What a file has to do with the others of its import.
+/// How a file relates to the other files of its import.
 #[derive(Default)]
 pub(super) struct Part {
     /// Names of a list of clusters.
     listed: Vec<String>,
-    /// The cluster that the file says everything of.
+    /// The cluster that the file describes in full.
     whole: Option<String>,
 }
 
-/// `philly_vc.yaml` says what clusters have, `multi_philly_vc.yaml` which there are: its names
-/// count in the place of the other's `cluster`.
-pub(super) fn share(all: &mut [Converted]) {
+/// Copies the description in `philly_vc.yaml` to every cluster that `multi_philly_vc.yaml` lists.
+pub(super) fn describe_listed_clusters(all: &mut [Converted]) {
     let whole = all.iter().find_map(|converted| {
         let name = converted.philly.whole.clone()?;
         let keys = converted.config.get("clusters")?.get(&name)?.clone();
@@ -49,7 +49,7 @@ pub(super) fn share(all: &mut [Converted]) {
     }
 }
 
-/// By its keys: Philly has a `vc`, or a list of clusters and nothing else.
+/// Whether the keys are those of Philly: a `vc`, or a list of clusters and nothing else.
 pub(super) fn is_philly(tree: &Node) -> bool {
     let only_clusters = matches!(&tree.content, Content::Mapping(entries) if entries.len() == 1);
     tree.get("vc").is_some()
@@ -68,6 +68,39 @@ pub(super) fn convert(
     converted
         .report
         .warn("a cluster of kind `philly` is written down, and cannot be used yet");
+    list_of_clusters(&keys, converted)?;
+    let Some(cluster) = keys.text("cluster")? else {
+        keys.report_unknown(
+            &mut converted.report,
+            "there is no `cluster` it could belong to",
+        );
+        return Ok(());
+    };
+    converted.philly.whole = Some(cluster.to_owned());
+    let mut work = Work {
+        root,
+        read,
+        name: cluster,
+        config: &mut converted.config,
+        report: &mut converted.report,
+    };
+    machine_and_image(&keys, &mut work)?;
+    folders(&keys, accounts, &mut work)?;
+    for (key, why) in [
+        ("user_name", "you are who you are signed in as"),
+        ("password", "a secret: it was not copied"),
+    ] {
+        if keys.get(key).is_some() {
+            work.report.not_mapped(key, keys.place(key), why);
+        }
+    }
+    keys.report_unknown(work.report, "neither qd nor Towline knows this key");
+    keys.report_unmentioned(work.report);
+    Ok(())
+}
+
+/// `clusters`: names alone.
+fn list_of_clusters(keys: &Section<'_>, converted: &mut Converted) -> Result<()> {
     if let Some(list) = keys.get("clusters") {
         let Content::Sequence(names) = &list.content else {
             return Err(wrong(&list.at, "`clusters` must be a list of names"));
@@ -84,21 +117,11 @@ pub(super) fn convert(
             converted.philly.listed.push(word.to_owned());
         }
     }
-    let Some(cluster) = keys.text("cluster")? else {
-        keys.tell_rest(
-            &mut converted.report,
-            "there is no `cluster` it could belong to",
-        );
-        return Ok(());
-    };
-    converted.philly.whole = Some(cluster.to_owned());
-    let mut work = Work {
-        root,
-        read,
-        name: cluster,
-        config: &mut converted.config,
-        report: &mut converted.report,
-    };
+    Ok(())
+}
+
+/// The kind, virtual cluster, launch and image of a cluster.
+fn machine_and_image(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
     let at = keys.place("cluster");
     work.put("cluster", at, &["kind"], Node::scalar("philly", at.clone()));
     if let Some(vc) = keys.text("vc")? {
@@ -114,74 +137,30 @@ pub(super) fn convert(
     } else {
         "per_node"
     };
-    work.put_or_assume(&keys, "multi_process", &["job", "launch"], word);
-    if let Some(docker) = keys.section("docker")? {
-        if let Some(image) = docker.text("image")? {
-            let at = docker.place("image");
-            let whole = docker
-                .text("tag")?
-                .map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
-            work.put(
-                "docker.image",
-                at,
-                &["job", "environment", "image"],
-                Node::scalar(whole, at.clone()),
-            );
-            work.mapped_too(&docker, "tag", &["job", "environment", "image"]);
-        }
-        docker.tell_rest(work.report, "neither qd nor Towline knows this key");
+    work.put_or_assume(keys, "multi_process", &["job", "launch"], word);
+    let Some(docker) = keys.section("docker")? else {
+        return Ok(());
+    };
+    if let Some(image) = docker.text("image")? {
+        let at = docker.place("image");
+        let whole = docker
+            .text("tag")?
+            .map_or_else(|| image.to_owned(), |tag| format!("{image}:{tag}"));
+        work.put(
+            "docker.image",
+            at,
+            &["job", "environment", "image"],
+            Node::scalar(whole, at.clone()),
+        );
+        work.mapped_too(&docker, "tag", &["job", "environment", "image"]);
     }
-    folders(&keys, accounts, &mut work)?;
-    for (key, why) in [
-        ("user_name", "you are who you are signed in as"),
-        ("password", "a secret: it was not copied"),
-    ] {
-        if keys.get(key).is_some() {
-            work.report.not_mapped(key, keys.place(key), why);
-        }
-    }
-    keys.tell_rest(work.report, "neither qd nor Towline knows this key");
-    keys.tell_silent(work.report);
+    docker.report_unknown(work.report, "neither qd nor Towline knows this key");
     Ok(())
 }
 
-/// Folders are paths below a mount point; which one, says whose account it is.
+/// Folders are paths below a mount point. The mount point tells the account.
 fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> Result<()> {
-    let mut mounts: Vec<(&str, &Node)> = Vec::new();
-    if let (Some(point), Some(account)) = (
-        keys.text("blob_mount_point")?,
-        keys.get("azure_blob_config_file"),
-    ) {
-        mounts.push((point, account));
-        tell_mount(keys, point, work);
-    }
-    if let Some(list) = keys.get("blob_mount_info") {
-        let Content::Sequence(items) = &list.content else {
-            return Err(wrong(&list.at, "`blob_mount_info` must be a list"));
-        };
-        for item in items {
-            let entry = Section::new(item, "blob_mount_info")?;
-            let (Some(point), Some(account)) = (
-                entry.text("blob_mount_point")?,
-                entry.get("azure_blob_config_file"),
-            ) else {
-                return Err(wrong(
-                    &item.at,
-                    "`blob_mount_info` needs `blob_mount_point` and `azure_blob_config_file`",
-                ));
-            };
-            if entry.get("blob_fuse_options").is_some() {
-                work.report.not_mapped(
-                    entry.key("blob_fuse_options"),
-                    entry.place("blob_fuse_options"),
-                    "write mount options under `io` of the job, where one is wanted",
-                );
-            }
-            mounts.push((point, account));
-            tell_mount(&entry, point, work);
-            entry.tell_rest(work.report, "neither qd nor Towline knows this key");
-        }
-    }
+    let mounts = mount_points(keys, work)?;
     let Some(section) = keys.section("config_param")? else {
         return Ok(());
     };
@@ -232,7 +211,47 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
     Ok(())
 }
 
-fn tell_mount(keys: &Section<'_>, point: &str, work: &mut Work<'_>) {
+/// The mount points of blob containers, with the account of each.
+fn mount_points<'n>(keys: &Section<'n>, work: &mut Work<'_>) -> Result<Vec<(&'n str, &'n Node)>> {
+    let mut mounts: Vec<(&'n str, &'n Node)> = Vec::new();
+    if let (Some(point), Some(account)) = (
+        keys.text("blob_mount_point")?,
+        keys.get("azure_blob_config_file"),
+    ) {
+        mounts.push((point, account));
+        report_mount(keys, point, work);
+    }
+    if let Some(list) = keys.get("blob_mount_info") {
+        let Content::Sequence(items) = &list.content else {
+            return Err(wrong(&list.at, "`blob_mount_info` must be a list"));
+        };
+        for item in items {
+            let entry = Section::new(item, "blob_mount_info")?;
+            let (Some(point), Some(account)) = (
+                entry.text("blob_mount_point")?,
+                entry.get("azure_blob_config_file"),
+            ) else {
+                return Err(wrong(
+                    &item.at,
+                    "`blob_mount_info` needs `blob_mount_point` and `azure_blob_config_file`",
+                ));
+            };
+            if entry.get("blob_fuse_options").is_some() {
+                work.report.not_mapped(
+                    entry.key("blob_fuse_options"),
+                    entry.place("blob_fuse_options"),
+                    "write mount options under `io` of the job, where one is wanted",
+                );
+            }
+            mounts.push((point, account));
+            report_mount(&entry, point, work);
+            entry.report_unknown(work.report, "neither qd nor Towline knows this key");
+        }
+    }
+    Ok(mounts)
+}
+
+fn report_mount(keys: &Section<'_>, point: &str, work: &mut Work<'_>) {
     work.report.mapped(
         keys.key("blob_mount_point"),
         keys.place("blob_mount_point"),

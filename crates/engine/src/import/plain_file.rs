@@ -1,11 +1,11 @@
-//! Reading a file that somebody names: plain ones only, and not without bound.
+//! Reading a file that the user names: only plain files, and only up to a limit.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
 /// No configuration or batch script is larger.
-const LARGEST: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// The file's text. A device, a pipe or a folder is not opened at all.
 pub fn read_plain(file: &Path) -> io::Result<String> {
@@ -15,10 +15,10 @@ pub fn read_plain(file: &Path) -> io::Result<String> {
     }
     let mut bytes = Vec::new();
     File::open(file)?
-        .take(LARGEST + 1)
+        .take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > LARGEST {
-        return refused(format!("is larger than {} MiB", LARGEST >> 20));
+    if bytes.len() as u64 > MAX_FILE_BYTES {
+        return refused(format!("is larger than {} MiB", MAX_FILE_BYTES >> 20));
     }
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
@@ -41,7 +41,7 @@ mod tests {
             );
         }
         File::create(&file)
-            .and_then(|file| file.set_len(LARGEST + 1))
+            .and_then(|file| file.set_len(MAX_FILE_BYTES + 1))
             .expect("written");
         assert!(
             read_plain(&file)

@@ -1,37 +1,38 @@
-//! What became of every key of a file: where it went, why it is not needed, or why it has no place.
+//! The report of an import: for every key of a file, the key that it became, or the reason why
+//! none.
 
 use serde::Serialize;
 use towline_core::suggest::did_you_mean;
 use towline_core::yaml::{Position, Warning};
 
-/// One key that was given, and what became of it.
+/// One key of the file, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
     pub key: String,
-    /// `LINE:COLUMN`, or the whole place where it was written in another file.
+    /// `LINE:COLUMN`, or the whole position if it was written in another file.
     pub at: String,
     /// The key it became, or the reason.
     pub says: String,
 }
 
-/// What a file gave.
+/// The report of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Report {
     pub source: String,
     pub mapped: Vec<Line>,
-    /// Nothing is lost: Towline does this by itself, or it never had an effect.
+    /// Nothing is lost: Towline does this by itself, or the key never had an effect.
     pub not_needed: Vec<Line>,
     pub not_mapped: Vec<Line>,
-    /// What the file does not say, and the other tool takes for granted. There is no place to name.
+    /// Defaults of the other tool that the file leaves out. They have no position.
     pub assumed: Vec<Line>,
-    /// What is to be looked at before it is used.
+    /// Points to check before use.
     pub warnings: Vec<String>,
     /// Commands to run once; none holds a secret.
     pub commands: Vec<String>,
-    /// Keys that nobody knows and values without effect, for those who use the other tool's files
-    /// in place.
+    /// Warnings about unknown keys and values without effect, for files of another tool that are
+    /// used in place.
     #[serde(skip)]
-    pub strangers: Vec<Warning>,
+    pub warnings_in_place: Vec<Warning>,
 }
 
 impl Report {
@@ -57,7 +58,7 @@ impl Report {
         push(&mut self.not_mapped, line);
     }
 
-    /// A value that nobody wrote: the key that would change it, and where it went.
+    /// A default that the file leaves out: the key that would change it, and where it went.
     pub fn assumed(&mut self, key: impl Into<String>, to: impl std::fmt::Display) {
         let line = Line {
             key: key.into(),
@@ -67,13 +68,13 @@ impl Report {
         push(&mut self.assumed, line);
     }
 
-    /// A key with nothing behind it.
+    /// A key without a value.
     pub fn empty(&mut self, key: impl Into<String>, at: &Position) {
-        self.not_needed(key, at, "nothing is said");
+        self.not_needed(key, at, "it has no value");
     }
 
     /// A key that is not among the known ones.
-    pub fn stranger<'k>(
+    pub fn unknown_key<'k>(
         &mut self,
         key: &str,
         at: &Position,
@@ -93,12 +94,12 @@ impl Report {
             "unknown key `{key}`: {}",
             guess.unwrap_or_else(|| why.to_owned())
         );
-        self.in_place(at, message);
+        self.warn_in_place(at, message);
     }
 
-    /// What is told to those who use the other tool's file in place.
-    pub fn in_place(&mut self, at: &Position, message: String) {
-        self.strangers.push(Warning {
+    /// Adds a warning for a file of another tool that is used in place.
+    pub fn warn_in_place(&mut self, at: &Position, message: String) {
+        self.warnings_in_place.push(Warning {
             at: at.clone(),
             message,
         });
@@ -111,12 +112,12 @@ impl Report {
         }
     }
 
-    /// How the command to store a credential begins.
+    /// The beginning of the command that stores a credential.
     pub(super) fn store_words(name: &str) -> String {
         format!("secret-tool store --label={name} towline {name}    # ")
     }
 
-    /// A credential whose value stays where it is: how to bring it to the keyring.
+    /// Adds the command that stores a credential in the keyring. Its value is not copied.
     pub fn store(&mut self, name: &str, from: &str) {
         let command = format!("{}asks for it; paste {from}", Self::store_words(name));
         if !self.commands.contains(&command) {
@@ -172,7 +173,7 @@ impl Report {
     }
 }
 
-/// The same key of the same place is said once, however many values need it.
+/// The same key at the same position is reported once, however many values need it.
 fn push(lines: &mut Vec<Line>, line: Line) {
     if !lines.contains(&line) {
         lines.push(line);

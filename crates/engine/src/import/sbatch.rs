@@ -1,18 +1,18 @@
-//! A batch script of Slurm as a job: its `#SBATCH` lines are keys, its lines the script.
+//! A batch script of Slurm as a job: its `#SBATCH` lines become keys, its other lines the script.
 
 use super::act_defaults::is_variable;
 use super::sbatch_names::{self as names, Takes};
 use super::sbatch_options::{Given, array, options, seconds};
 use super::sbatch_size::Size;
 use super::section::wrong;
-use super::{Converted, Lines, add_secret, put_script, quoted, scrub, words};
+use super::{Converted, ScriptLines, add_secret, put_script, quoted, scrub, shell_words};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::quantity::Span;
 use towline_core::yaml::{Node, Position};
 
-/// Ours would be replaced by another: the runner waits for it.
-const SIGNAL: &str = "Towline asks for a signal of its own: before the time limit the ranks get \
+/// The report's text for `--signal`. Another signal would replace the one that the runner waits for.
+const SIGNAL_NOTE: &str = "Towline asks for a signal of its own: before the time limit the ranks get \
     SIGTERM and a grace of ten seconds; `trap … TERM` in the script hears it";
 
 pub(super) struct Work<'w> {
@@ -20,8 +20,8 @@ pub(super) struct Work<'w> {
     pub(super) converted: &'w mut Converted,
     pub(super) native: Vec<Node>,
     pub(super) size: Size,
-    /// A folder to begin in that lies outside the code.
-    begin: Option<String>,
+    /// A folder outside the code where the script starts.
+    start_folder: Option<String>,
 }
 
 pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
@@ -44,7 +44,7 @@ pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
         converted: &mut converted,
         native: Vec::new(),
         size: Size::default(),
-        begin: None,
+        start_folder: None,
     };
     // The batch script itself runs once, on the first node.
     for option in &given {
@@ -55,8 +55,12 @@ pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
         let native = Node::sequence(std::mem::take(&mut work.native), top.clone());
         work.job.put(&["resources", "native"], native);
     }
-    let Work { mut job, begin, .. } = work;
-    body(text, begin, &mut job, &mut converted, &top)?;
+    let Work {
+        mut job,
+        start_folder,
+        ..
+    } = work;
+    body(text, start_folder, &mut job, &mut converted, &top)?;
     let stem = file
         .file_stem()
         .map(|stem| stem.to_string_lossy().into_owned())
@@ -81,17 +85,17 @@ impl Work<'_> {
         self.put(given, path, quoted(text, &given.at));
     }
 
-    /// The option itself, for Slurm as it is.
+    /// Passes the option to Slurm unchanged.
     fn pass(&mut self, given: &Given) {
         let has_secret = |text: &str| !scrub::scrub(text).1.is_empty();
-        if has_secret(&given.word()) || given.value.as_deref().is_some_and(has_secret) {
+        if has_secret(&given.option_text()) || given.value.as_deref().is_some_and(has_secret) {
             return self.converted.report.not_mapped(
                 format!("--{}", given.name),
                 &given.at,
                 "its value holds a secret: it was not copied",
             );
         }
-        self.native.push(quoted(&given.word(), &given.at));
+        self.native.push(quoted(&given.option_text(), &given.at));
         self.converted.report.mapped(
             format!("--{}", given.name),
             &given.at,
@@ -105,7 +109,7 @@ impl Work<'_> {
             "job-name" => self.scalar(given, &["name"], given.text()?),
             "account" => self.scalar(given, &["resources", "account"], given.text()?),
             "qos" if ["premium", "standard", "basic"].contains(&given.text()?) => {
-                self.scalar(given, &["resources", "tier"], given.text()?)
+                self.scalar(given, &["resources", "tier"], given.text()?);
             }
             "partition" => {
                 self.pass(given);
@@ -117,7 +121,7 @@ impl Work<'_> {
             }
             "time" => match seconds(given)? {
                 Some(seconds) => {
-                    self.scalar(given, &["resources", "time"], &Span(seconds).to_string())
+                    self.scalar(given, &["resources", "time"], &Span(seconds).to_string());
                 }
                 None => self.converted.report.not_needed(
                     "--time",
@@ -125,6 +129,21 @@ impl Work<'_> {
                     "without a time there is no limit but the cluster's",
                 ),
             },
+            "chdir" => self.folder(given)?,
+            "export" => self.export(given)?,
+            "array" => self.array(given)?,
+            _ if self.is_left_out(given) => {}
+            name if names::takes(name) == Takes::Unknown => self.unknown(given),
+            _ if self.count(given)? => {}
+            _ => self.pass(given),
+        }
+        Ok(())
+    }
+
+    /// Reports an option that has no counterpart in a job; `false` for any other.
+    fn is_left_out(&mut self, given: &Given) -> bool {
+        let at = &given.at;
+        match given.name.as_str() {
             "output" | "error" | "open-mode" | "parsable" | "quiet" | "verbose" => {
                 self.converted.report.not_needed(
                     format!("--{}", given.name),
@@ -135,7 +154,7 @@ impl Work<'_> {
             "wait" => {
                 self.converted
                     .report
-                    .not_needed("--wait", at, "`tow run` and `tow wait` do so")
+                    .not_needed("--wait", at, "`tow run` and `tow wait` do so");
             }
             "requeue" => self.converted.report.not_needed(
                 "--requeue",
@@ -147,15 +166,15 @@ impl Work<'_> {
                 at,
                 "a run that is evicted is always queued again",
             ),
-            "chdir" => self.folder(given)?,
-            "export" => self.export(given)?,
-            "array" => self.array(given)?,
             "help" | "usage" | "version" | "test-only" => self.converted.report.not_needed(
                 format!("--{}", given.name),
                 at,
                 "it submits nothing",
             ),
-            "signal" => self.converted.report.not_mapped("--signal", at, SIGNAL),
+            "signal" => self
+                .converted
+                .report
+                .not_mapped("--signal", at, SIGNAL_NOTE),
             "input" => self.converted.report.not_mapped(
                 "--input",
                 at,
@@ -187,11 +206,9 @@ impl Work<'_> {
                     given.name
                 ));
             }
-            name if names::takes(name) == Takes::Unknown => self.unknown(given),
-            _ if self.count(given)? => {}
-            _ => self.pass(given),
+            _ => return false,
         }
-        Ok(())
+        true
     }
 
     /// An option that `sbatch` itself does not have. A plugin of the cluster may.
@@ -216,7 +233,7 @@ impl Work<'_> {
             || path.starts_with('~')
             || path.split('/').any(|part| part == "..")
         {
-            self.begin = Some(path.to_owned());
+            self.start_folder = Some(path.to_owned());
             self.converted.report.mapped(
                 "--chdir",
                 &given.at,
@@ -301,11 +318,10 @@ impl Work<'_> {
     }
 }
 
-/// The script without its `#SBATCH` lines. Its `#!` line stays, and with it the shell's own
-/// manners.
+/// The script without its `#SBATCH` lines. Its `#!` line stays, so that the same shell runs it.
 fn body(
     text: &str,
-    begin: Option<String>,
+    start_folder: Option<String>,
     job: &mut Node,
     converted: &mut Converted,
     top: &Position,
@@ -328,17 +344,18 @@ fn body(
         .and_then(|resources| resources.get("nodes"))
         .and_then(Node::text);
     if nodes.is_some_and(|nodes| nodes != "1")
-        && lines
-            .iter()
-            .any(|(_, line)| line.split_whitespace().any(|word| word == "srun"))
+        && lines.iter().any(|(_, line)| {
+            line.split_whitespace()
+                .any(|option_text| option_text == "srun")
+        })
     {
         converted.report.warn(
             "on several nodes Towline's runner is a step of the job and has all of it: `srun` in \
                 the script waits for that for ever, `srun --overlap` does not",
         );
     }
-    if let Some(folder) = begin {
-        lines.insert(1, (1, format!("cd {}", words::quoted(&folder))));
+    if let Some(folder) = start_folder {
+        lines.insert(1, (1, format!("cd {}", shell_words::quoted(&folder))));
     }
     for variable in [
         "SLURM_ARRAY_JOB_ID",
@@ -353,7 +370,7 @@ fn body(
             ));
         }
     }
-    // What looks like a value of a sweep is meant as it stands.
+    // `${{` in the script is its own text, not a value of a sweep.
     let lines = lines
         .into_iter()
         .map(|(number, line)| (number, line.replace("${{", "$${{")))
@@ -362,9 +379,9 @@ fn body(
         converted,
         job,
         &["script"],
-        &Lines {
+        &ScriptLines {
             lines,
-            whence: &top.source,
+            source_name: &top.source,
         },
         top,
     );

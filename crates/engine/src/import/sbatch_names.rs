@@ -6,15 +6,15 @@ use towline_core::suggest::nearest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     Value,
-    /// None, or one behind `=`: the next word is the next option.
+    /// No value, or one after `=`: the next word is the next option.
     Nothing,
-    /// Not an option of `sbatch`: nobody knows.
+    /// Not an option of `sbatch`.
     Unknown,
 }
 
-/// Options that are nothing without a value.
+/// Options that need a value.
 #[rustfmt::skip]
-const WITH_VALUE: [&str; 83] = [
+const OPTIONS_WITH_VALUE: [&str; 83] = [
     "account", "acctg-freq", "array", "batch", "bb", "bbf", "begin", "chdir", "cluster-constraint", "clusters", "comment", "constraint", "container",
     "container-id", "core-spec", "cores-per-socket", "cpu-freq", "cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "dependency", "distribution",
     "error", "exclude", "export", "export-file", "extra", "extra-node-info", "gid", "gpu-bind", "gpu-freq", "gpus", "gpus-per-node", "gpus-per-socket",
@@ -25,22 +25,22 @@ const WITH_VALUE: [&str; 83] = [
     "wckey", "wrap",
 ];
 
-/// Options that do without one.
+/// Options without a value.
 #[rustfmt::skip]
-const SWITCHES: [&str; 23] = [
+const OPTIONS_WITHOUT_VALUE: [&str; 23] = [
     "contiguous", "exclusive", "get-user-env", "help", "hold", "ignore-pbs", "nice", "no-kill", "no-requeue", "overcommit", "oversubscribe", "parsable",
     "propagate", "quiet", "reboot", "requeue", "spread-job", "test-only", "usage", "use-min-nodes", "verbose", "version", "wait",
 ];
 
 pub(super) fn takes(name: &str) -> Takes {
     match name {
-        _ if WITH_VALUE.contains(&name) => Takes::Value,
-        _ if SWITCHES.contains(&name) => Takes::Nothing,
+        _ if OPTIONS_WITH_VALUE.contains(&name) => Takes::Value,
+        _ if OPTIONS_WITHOUT_VALUE.contains(&name) => Takes::Nothing,
         _ => Takes::Unknown,
     }
 }
 
-/// The whole name of one that is cut short: `sbatch` takes a beginning that only one option has.
+/// The full name of an abbreviated option: `sbatch` takes a beginning that only one option has.
 pub(super) fn whole(name: &str) -> String {
     let mut fitting = all().filter(|known| known.starts_with(name));
     match (takes(name), fitting.next(), fitting.next()) {
@@ -49,16 +49,16 @@ pub(super) fn whole(name: &str) -> String {
     }
 }
 
-/// The option that was meant, if one is near.
+/// The most similar option, if one is similar.
 pub(super) fn suggested(name: &str) -> Option<&'static str> {
     nearest(name, all())
 }
 
 fn all() -> impl Iterator<Item = &'static str> {
-    WITH_VALUE.into_iter().chain(SWITCHES)
+    OPTIONS_WITH_VALUE.into_iter().chain(OPTIONS_WITHOUT_VALUE)
 }
 
-/// The long name of a short one.
+/// The long name of a short option.
 pub(super) fn of_letter(letter: char) -> Option<&'static str> {
     Some(match letter {
         'A' => "account",

@@ -1,9 +1,9 @@
-//! The `#SBATCH` lines of a batch script: options with their place, in their long form, and the
+//! The `#SBATCH` lines of a batch script: options with their position, in their long form, and the
 //! numbers in them.
 
 use super::sbatch_names::{self as names, Takes};
 use super::section::wrong;
-use super::words;
+use super::shell_words;
 use std::sync::Arc;
 use towline_core::Result;
 use towline_core::yaml::Position;
@@ -17,10 +17,10 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// As `sbatch` takes it on one line.
-    pub(super) fn word(&self) -> String {
+    /// The option on one line, as `sbatch` takes it.
+    pub(super) fn option_text(&self) -> String {
         match &self.value {
-            Some(value) => format!("--{}={}", self.name, words::quoted(value)),
+            Some(value) => format!("--{}={}", self.name, shell_words::quoted(value)),
             None => format!("--{}", self.name),
         }
     }
@@ -58,20 +58,20 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
             column: column + 1,
         };
         if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
-            // `#SBATCHx` is a comment, and surely a mistake.
+            // `#SBATCHx` is a comment, and certainly a mistake.
             return Err(wrong(&place(0), "`#SBATCH` is followed by a blank"));
         }
-        let words =
-            words::split(rest, true).ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
+        let words = shell_words::split(rest, true)
+            .ok_or_else(|| wrong(&place(7), "a quote is not closed"))?;
         let mut words = words
             .into_iter()
-            .map(|(column, word)| (column + 7, word))
+            .map(|(column, option_text)| (column + 7, option_text))
             .peekable();
-        while let Some((column, word)) = words.next() {
-            if matches!(word.as_str(), "hetjob" | "packjob") {
-                // What follows is of another part of the job, with other machines.
+        while let Some((column, option_text)) = words.next() {
+            if matches!(option_text.as_str(), "hetjob" | "packjob") {
+                // The next lines belong to another part of the job, with other machines.
                 found.push(Given {
-                    name: word,
+                    name: option_text,
                     value: None,
                     at: place(column),
                 });
@@ -82,11 +82,11 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
                     &place(column),
                     format!(
                         "`{}` is not an option of `sbatch`",
-                        super::scrub::scrub(&word).0
+                        super::scrub::scrub(&option_text).0
                     ),
                 )
             };
-            for (name, mut value) in split(&word).ok_or_else(not_one)? {
+            for (name, mut value) in split(&option_text).ok_or_else(not_one)? {
                 let takes = names::takes(&name);
                 if value.is_none()
                     && takes != Takes::Nothing
@@ -109,8 +109,8 @@ pub(super) fn options(source: &str, text: &str) -> Result<Vec<Given>> {
 }
 
 /// Long names and values of `--nodes=2`, `-N2`, `-N`, `-vQ`.
-fn split(word: &str) -> Option<Vec<(String, Option<String>)>> {
-    if let Some(long) = word.strip_prefix("--") {
+fn split(option_text: &str) -> Option<Vec<(String, Option<String>)>> {
+    if let Some(long) = option_text.strip_prefix("--") {
         let (name, value) = long
             .split_once('=')
             .map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
@@ -120,7 +120,7 @@ fn split(word: &str) -> Option<Vec<(String, Option<String>)>> {
                 .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
         return is_name.then(|| vec![(names::whole(&name.replace('_', "-")), value)]);
     }
-    let mut letters = word
+    let mut letters = option_text
         .strip_prefix('-')
         .filter(|letters| !letters.is_empty())?
         .chars();
@@ -245,7 +245,7 @@ mod tests {
         let text = "#!/bin/bash\n#SBATCH -N2 --time 1-2:30 # two\n# a word\n#SBATCH --comment=\"a \
             b\"  --exclusive -p gpu -vvQ --part \"#x\"\necho\n#SBATCH --late=1\n";
         let given = options("x", text).expect("reads");
-        let words: Vec<String> = given.iter().map(Given::word).collect();
+        let words: Vec<String> = given.iter().map(Given::option_text).collect();
         assert_eq!(
             words,
             [

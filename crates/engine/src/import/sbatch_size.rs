@@ -1,5 +1,5 @@
-//! How large a batch script's job is: nodes, tasks, CPUs, GPUs and memory, counted together once
-//! all its lines are read.
+//! The size of a batch script's job: nodes, tasks, CPUs, GPUs and memory, computed once all its lines
+//! are read.
 
 use super::quoted;
 use super::sbatch::Work;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use towline_core::Result;
 use towline_core::yaml::{Node, Position};
 
-/// What the count of ranks, CPUs and GPUs is made from, once all lines are read.
+/// The numbers from which ranks, CPUs and GPUs are computed once all lines are read.
 #[derive(Default)]
 pub(super) struct Size {
     nodes: Option<u32>,
@@ -18,12 +18,12 @@ pub(super) struct Size {
     cpus_per_task: Option<u32>,
     gpus: BTreeMap<&'static str, u32>,
     memory: BTreeMap<&'static str, u64>,
-    /// The options that say how many tasks there are and what each has.
-    shares: Vec<Given>,
+    /// The options that give the number of tasks and the CPUs of each.
+    task_options: Vec<Given>,
 }
 
 impl Work<'_> {
-    /// Options that are counted together in the end.
+    /// Remembers an option that [`Self::sizes`] uses; `false` for any other.
     pub(super) fn count(&mut self, given: &Given) -> Result<bool> {
         let size = &mut self.size;
         match given.name.as_str() {
@@ -60,7 +60,7 @@ impl Work<'_> {
                     "ntasks-per-node" => size.tasks_per_node = number,
                     _ => size.cpus_per_task = number,
                 }
-                size.shares.push(given.clone());
+                size.task_options.push(given.clone());
                 return Ok(true);
             }
             "gpus" | "gpus-per-node" | "gpus-per-task" | "gres" => return self.gpus(given),
@@ -122,7 +122,7 @@ impl Work<'_> {
         Ok(true)
     }
 
-    /// Per node, as the job file has it.
+    /// Computes the numbers per node, as the job file has them.
     pub(super) fn sizes(&mut self, at: &Position) -> Result<()> {
         let Size {
             nodes,
@@ -131,10 +131,10 @@ impl Work<'_> {
             cpus_per_task,
             gpus,
             memory,
-            shares,
+            task_options,
         } = std::mem::take(&mut self.size);
         let count = nodes.unwrap_or(1);
-        // As many tasks as the GPUs of all are shares of one task's.
+        // With GPUs in all and per task, the number of tasks follows.
         let tasks = tasks.or_else(
             || match (gpus.get("all"), gpus.get("task"), tasks_per_node) {
                 (Some(all), Some(each), None) if *each > 0 => Some(all.div_ceil(*each)),
@@ -179,42 +179,58 @@ impl Work<'_> {
             (.., Some(size)) => Some(times(*size, gpus)),
             _ => None,
         };
-        let mut put = |key: &str, value: Option<String>| {
-            if let Some(value) = value {
-                self.job
-                    .put(&["resources", key], Node::scalar(value, at.clone()));
-            }
-        };
-        put("nodes", nodes.map(|nodes| nodes.to_string()));
-        put("gpus_per_node", gpus.map(|gpus| gpus.to_string()));
-        put("cpus_per_node", cpus.map(|cpus| cpus.to_string()));
-        put(
-            "memory",
-            memory.map(|size| {
-                if size.is_multiple_of(1024) {
-                    format!("{}G", size / 1024)
-                } else {
-                    format!("{size}M")
-                }
-            }),
-        );
+        self.put_per_node(at, nodes, gpus, cpus, memory);
         self.job.put(&["launch"], Node::scalar("once", at.clone()));
         if nodes.is_none() && ranks > 1 && tasks_per_node.is_none() {
             self.converted.report.warn(format!(
                 "`--ntasks={ranks}` without `--nodes`: all of it is asked for on one node"
             ));
         }
-        self.share(&shares, count, ranks, cpus_per_task);
+        self.report_tasks(&task_options, count, ranks, cpus_per_task);
         Ok(())
     }
 
-    /// What became of the numbers of tasks. On one node they are passed on for the script's own
-    /// `srun`: Towline starts nothing by `srun` there. On several its runner is the one task of
-    /// each node and has all of it; with other numbers it would have a part only, so they stay
-    /// behind.
-    fn share(&mut self, shares: &[Given], nodes: u32, ranks: u32, cpus_per_task: Option<u32>) {
+    fn put_per_node(
+        &mut self,
+        at: &Position,
+        nodes: Option<u32>,
+        gpus: Option<u32>,
+        cpus: Option<u32>,
+        mebibytes: Option<u64>,
+    ) {
+        let number = |number: u32| number.to_string();
+        let memory = |size: u64| {
+            if size.is_multiple_of(1024) {
+                format!("{}G", size / 1024)
+            } else {
+                format!("{size}M")
+            }
+        };
+        for (key, value) in [
+            ("nodes", nodes.map(number)),
+            ("gpus_per_node", gpus.map(number)),
+            ("cpus_per_node", cpus.map(number)),
+            ("memory", mebibytes.map(memory)),
+        ] {
+            if let Some(value) = value {
+                self.job
+                    .put(&["resources", key], Node::scalar(value, at.clone()));
+            }
+        }
+    }
+
+    /// Reports the numbers of tasks. On one node they are passed on for the script's own `srun`,
+    /// because Towline starts nothing by `srun` there. On several nodes they are left out: Towline's
+    /// runner is the one task of each node and needs all of its CPUs.
+    fn report_tasks(
+        &mut self,
+        task_options: &[Given],
+        nodes: u32,
+        ranks: u32,
+        cpus_per_task: Option<u32>,
+    ) {
         let cpus = cpus_per_task.map_or(String::new(), |cpus| format!(" --cpus-per-task={cpus}"));
-        for given in shares {
+        for given in task_options {
             let (key, report) = (format!("--{}", given.name), &mut self.converted.report);
             match (ranks, given.name.as_str()) {
                 (1, "cpus-per-task") => report.mapped(key, &given.at, "resources.cpus_per_node"),
@@ -238,8 +254,8 @@ impl Work<'_> {
                 ),
             }
         }
-        if let Some(first) = shares.first().filter(|_| nodes == 1 && ranks > 1) {
-            // Both, since Towline's own line gives all CPUs of the node to one task.
+        if let Some(first) = task_options.first().filter(|_| nodes == 1 && ranks > 1) {
+            // Both, because Towline's own option gives all CPUs of the node to one task.
             for line in [
                 format!("--ntasks-per-node={ranks}"),
                 format!("--cpus-per-task={}", cpus_per_task.unwrap_or(1)),

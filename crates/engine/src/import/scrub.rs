@@ -1,10 +1,10 @@
-//! Secrets in the lines of a script: found, named and left behind. What stands in their place uses
-//! the variable that `environment.secrets` brings.
+//! Secrets in the lines of a script: each is replaced by a variable that `environment.secrets`
+//! sets.
 
 pub(super) use towline_core::token::is_secret;
-use towline_core::token::{LABELS, TOKEN_CHARACTERS, assignment, begins_like_secret};
+use towline_core::token::{TOKEN_CHARACTERS, TOKEN_LABELS, assignment, begins_like_secret};
 
-/// A secret that was left behind.
+/// A secret that was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) name: String,
@@ -12,7 +12,7 @@ pub(super) struct Found {
     pub(super) line: usize,
 }
 
-/// The text without its secrets, and what they are called now.
+/// The text without its secrets, and the names of their variables.
 pub(super) fn scrub(text: &str) -> (String, Vec<Found>) {
     let mut found = Vec::new();
     let mut lines = Vec::new();
@@ -21,7 +21,7 @@ pub(super) fn scrub(text: &str) -> (String, Vec<Found>) {
             found.push(Found {
                 name: name.to_owned(),
                 line: index + 1,
-            })
+            });
         };
         let line = assignments(line, &mut note);
         lines.push(tokens(&line, &mut note));
@@ -64,7 +64,7 @@ fn tokens(line: &str, note: &mut dyn FnMut(&str)) -> String {
             && before != '_'
             && let Some(name) = begins_like_secret(rest)
         {
-            let kept = LABELS
+            let kept = TOKEN_LABELS
                 .into_iter()
                 .find(|kept| rest.starts_with(kept))
                 .unwrap_or_default();

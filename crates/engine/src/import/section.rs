@@ -1,5 +1,5 @@
-//! Reading a mapping of another tool: values by what is asked of them, and in the end the keys that
-//! nobody asked for.
+//! Reading a mapping of another tool. Values are read by type, and the keys that were never read
+//! are reported at the end.
 
 use super::Report;
 use std::cell::RefCell;
@@ -12,11 +12,11 @@ pub(super) fn wrong(at: &Position, message: impl std::fmt::Display) -> Error {
     Error::config(format!("{at}: {message}"))
 }
 
-/// A mapping, its path from the top of the file, and which of its keys were asked for.
+/// A mapping, its path from the top of the file, and the keys that were read.
 pub(super) struct Section<'n> {
     node: &'n Node,
     path: String,
-    asked: RefCell<BTreeSet<String>>,
+    read_keys: RefCell<BTreeSet<String>>,
 }
 
 impl<'n> Section<'n> {
@@ -35,7 +35,7 @@ impl<'n> Section<'n> {
         Ok(Self {
             node,
             path: path.to_owned(),
-            asked: RefCell::default(),
+            read_keys: RefCell::default(),
         })
     }
 
@@ -54,7 +54,7 @@ impl<'n> Section<'n> {
 
     /// The value, unless it is missing or null.
     pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
-        self.asked.borrow_mut().insert(key.to_owned());
+        self.read_keys.borrow_mut().insert(key.to_owned());
         self.node.get(key).filter(|value| !value.is_null())
     }
 
@@ -76,7 +76,7 @@ impl<'n> Section<'n> {
         let Some(node) = self.get(key) else {
             return Ok(None);
         };
-        // As YAML 1.1 had it, which the other tools read.
+        // The words of YAML 1.1, because the other tools read that.
         match node.text().map(str::to_ascii_lowercase).as_deref() {
             Some("true" | "yes" | "on" | "y") => Ok(Some(true)),
             Some("false" | "no" | "off" | "n") => Ok(Some(false)),
@@ -120,12 +120,12 @@ impl<'n> Section<'n> {
         }
     }
 
-    /// Where a key's value was written.
+    /// The position of a key's value.
     pub(super) fn place(&self, key: &str) -> &'n Position {
         self.node.get(key).map_or(&self.node.at, |value| &value.at)
     }
 
-    /// Every key and value, as they are.
+    /// Every key and value, unread ones too.
     pub(super) fn entries(&self) -> impl Iterator<Item = (&'n str, &'n Node)> {
         let entries: &'n [(Node, Node)] = match &self.node.content {
             Content::Mapping(entries) => entries,
@@ -136,21 +136,21 @@ impl<'n> Section<'n> {
             .filter_map(|(key, value)| Some((key.text()?, value)))
     }
 
-    /// Keys with a value that nobody asked for.
+    /// Keys with a value that were not read.
     pub(super) fn rest(&self) -> Vec<(&'n str, &'n Node)> {
-        let asked = self.asked.borrow();
+        let read_keys = self.read_keys.borrow();
         self.entries()
-            .filter(|(key, value)| !asked.contains(*key) && !value.is_null())
+            .filter(|(key, value)| !read_keys.contains(*key) && !value.is_null())
             .collect()
     }
 
-    /// Whether any key of the mapping was asked for.
+    /// Whether any key of the mapping was read.
     pub(super) fn has_known(&self) -> bool {
-        let asked = self.asked.borrow();
-        self.entries().any(|(key, _)| asked.contains(key))
+        let read_keys = self.read_keys.borrow();
+        self.entries().any(|(key, _)| read_keys.contains(key))
     }
 
-    /// Where a key itself was written.
+    /// The position of a key itself.
     pub(super) fn key_place(&self, key: &str) -> &'n Position {
         let entries: &'n [(Node, Node)] = match &self.node.content {
             Content::Mapping(entries) => entries,
@@ -162,19 +162,19 @@ impl<'n> Section<'n> {
             .map_or(&self.node.at, |(key, _)| &key.at)
     }
 
-    /// Says of every key that is left what it is: empty, or unknown, perhaps by a slip of the
-    /// finger.
-    pub(super) fn tell_rest(&self, report: &mut Report, why: &str) {
-        let asked = self.asked.borrow();
+    /// Reports every key that was not read as empty or unknown, with a suggestion for a typing
+    /// mistake.
+    pub(super) fn report_unknown(&self, report: &mut Report, why: &str) {
+        let read_keys = self.read_keys.borrow();
         for (key, value) in self.entries() {
             if value.is_null() {
                 report.empty(self.key(key), self.key_place(key));
-            } else if !asked.contains(key) {
-                report.stranger(
+            } else if !read_keys.contains(key) {
+                report.unknown_key(
                     &self.key(key),
                     self.key_place(key),
                     why,
-                    asked.iter().map(String::as_str),
+                    read_keys.iter().map(String::as_str),
                 );
             }
         }
@@ -182,16 +182,17 @@ impl<'n> Section<'n> {
 }
 
 impl Section<'_> {
-    /// Says of every key that no line of the report is about that nothing came of it. For the end.
-    pub(super) fn tell_silent(&self, report: &mut Report) {
+    /// Reports every key that no line of the report mentions as without effect. Called last.
+    pub(super) fn report_unmentioned(&self, report: &mut Report) {
         for (key, value) in self.entries() {
             let key = self.key(key);
-            let is_told = |told: &str| {
-                told.strip_prefix(&key)
+            let is_about = |reported: &str| {
+                reported
+                    .strip_prefix(&key)
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '[']))
             };
             let lines = [&report.mapped, &report.not_needed, &report.not_mapped];
-            if !lines.into_iter().flatten().any(|line| is_told(&line.key)) {
+            if !lines.into_iter().flatten().any(|line| is_about(&line.key)) {
                 report.not_needed(key, &value.at, "it changes nothing here");
             }
         }
@@ -202,7 +203,7 @@ pub(super) fn text<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
     whole(node, key).map(str::trim_end)
 }
 
-/// With the blanks at its end.
+/// With trailing blanks.
 fn whole<'n>(node: &'n Node, key: &str) -> Result<&'n str> {
     node.text()
         .filter(|_| !node.is_null())

@@ -1,8 +1,11 @@
-//! Submissions of the MSRA Intern's Toolkit, 1.3 and 2.2: JSON files with a form's fields. They
-//! give a job file, and what it needs of `towline.yaml`.
+//! Submissions of the MSRA Intern's Toolkit, 1.3 and 2.2: JSON files with the fields of a form. Each
+//! becomes a job file and the keys of `towline.yaml` that it needs.
 
 use super::section::{Section, wrong};
-use super::{Converted, Lines, Report, put_script, toolkit_job};
+use super::{
+    Converted, Report, ScriptLines, put_script, toolkit_code, toolkit_io, toolkit_job,
+    toolkit_storage, toolkit_sweep,
+};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node};
@@ -19,24 +22,24 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     };
     let name = toolkit_job::names(&experiment, &mut job, &mut converted)?;
     cluster(&form, &mut job, &mut converted)?;
-    let store = storage(&form, &mut converted)?;
-    toolkit_job::io(&form, &mut job, &mut converted)?;
+    let store = toolkit_storage::storage(&form, &mut converted)?;
+    toolkit_io::io(&form, &mut job, &mut converted)?;
     environment(&form, &mut job, &mut converted)?;
-    toolkit_job::code_and_data(
+    toolkit_code::code_and_data(
         &form,
         &experiment,
         store.as_deref(),
         &mut job,
         &mut converted,
     )?;
-    toolkit_job::sweep(&experiment, &mut job, &mut converted)?;
+    toolkit_sweep::sweep(&experiment, &mut job, &mut converted)?;
     toolkit_job::script(&experiment, &mut job, &mut converted)?;
     for section in [&experiment, &form] {
-        section.tell_rest(
+        section.report_unknown(
             &mut converted.report,
             "no field of a submission that is known",
         );
-        section.tell_silent(&mut converted.report);
+        section.report_unmentioned(&mut converted.report);
     }
     let stem = file
         .file_stem()
@@ -75,7 +78,7 @@ fn cluster(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Res
         Node::scalar("azureml", at.clone()),
     );
     let ours = if is_itp { "compute" } else { "virtual_cluster" };
-    // A virtual cluster is its owners', who lend it: its id says nothing of the workspace.
+    // A virtual cluster belongs to others than the workspace: its id does not tell the workspace.
     converted.config.put(
         &["clusters", name, ours],
         Node::scalar(if is_itp { name } else { given }, at.clone()),
@@ -115,7 +118,7 @@ fn cluster(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Res
         );
     }
     toolkit_job::resources(&keys, is_itp, job, converted)?;
-    keys.tell_rest(&mut converted.report, "no field of a cluster that is known");
+    keys.report_unknown(&mut converted.report, "no field of a cluster that is known");
     Ok(())
 }
 
@@ -142,7 +145,7 @@ fn workspace(
                 found.push((ours, text.to_owned()));
             }
         }
-        entry.tell_rest(report, "no key that names a workspace");
+        entry.report_unknown(report, "no key that names a workspace");
         return Ok(Some(found));
     }
     let Some(text) = keys.text("workspace")? else {
@@ -158,109 +161,6 @@ fn workspace(
         }
         None => vec![("workspace", text.to_owned())],
     }))
-}
-
-/// `storage` of 1.3: a datastore. Key and SAS stay behind.
-fn storage(form: &Section<'_>, converted: &mut Converted) -> Result<Option<String>> {
-    let Some(keys) = form.section("storage")? else {
-        return Ok(None);
-    };
-    let account = keys.text("account_name")?;
-    let Some(name) = keys.text("datastore_name")?.or(account) else {
-        return Err(wrong(
-            keys.at(),
-            "`storage` has neither `datastore_name` nor `account_name`",
-        ));
-    };
-    let name = name.to_owned();
-    if account.is_none() {
-        // Only the workspace knows it, and finds it by its name.
-        converted.report.mapped(
-            "storage.datastore_name",
-            keys.place("datastore_name"),
-            "the workspace's datastore of that name",
-        );
-        for key in ["container_name", "sas_token", "account_key"]
-            .into_iter()
-            .filter(|key| keys.get(key).is_some())
-        {
-            converted.report.not_needed(
-                keys.key(key),
-                keys.place(key),
-                "without `account_name` the workspace's own datastore is used; nothing was copied",
-            );
-        }
-        keys.tell_rest(&mut converted.report, "no field of a storage that is known");
-        return Ok(Some(name));
-    }
-    let mut put = |path: &[&str], node: Node| {
-        converted
-            .config
-            .put(&[&["datastores", name.as_str()], path].concat(), node)
-    };
-    put(&["kind"], Node::scalar("azure_blob", keys.at().clone()));
-    if keys.get("datastore_name").is_some() {
-        converted.report.mapped(
-            "storage.datastore_name",
-            keys.place("datastore_name"),
-            format!("datastores.{name}"),
-        );
-    }
-    for (theirs, ours) in [("account_name", "account"), ("container_name", "container")] {
-        match keys.text(theirs)? {
-            Some(text) => {
-                put(&[ours], Node::scalar(text, keys.place(theirs).clone()));
-                converted.report.mapped(
-                    keys.key(theirs),
-                    keys.place(theirs),
-                    format!("datastores.{name}.{ours}"),
-                );
-            }
-            None => converted.report.warn(format!(
-                "`storage.{theirs}` is missing: write `{ours}` under `datastores.{name}`"
-            )),
-        }
-    }
-    let (sas, key) = (
-        keys.text("sas_token")?.is_some(),
-        keys.text("account_key")?.is_some(),
-    );
-    let (theirs, ours) = if sas {
-        ("sas_token", "sas")
-    } else {
-        ("account_key", "account_key")
-    };
-    if sas || key {
-        put(
-            &["credential", ours],
-            Node::scalar(format!("keyring:{name}"), keys.place(theirs).clone()),
-        );
-        converted.report.mapped(
-            keys.key(theirs),
-            keys.place(theirs),
-            format!("datastores.{name}.credential.{ours}, a reference; the value was not copied"),
-        );
-        let part = if sas {
-            "what stands behind the `?` of `storage.sas_token`"
-        } else {
-            "the value of `storage.account_key`"
-        };
-        converted.report.store(&name, part);
-        if sas && key {
-            converted.report.not_needed(
-                "storage.account_key",
-                keys.place("account_key"),
-                "the SAS is used; the key was not copied",
-            );
-        }
-    } else {
-        put(
-            &["credential"],
-            Node::scalar("azure_cli", keys.at().clone()),
-        );
-    }
-    keys.tell_rest(&mut converted.report, "no field of a storage that is known");
-    Ok(Some(name))
 }
 
 fn environment(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Result<()> {
@@ -290,9 +190,9 @@ fn environment(form: &Section<'_>, job: &mut Node, converted: &mut Converted) ->
             converted,
             job,
             &["environment", "setup"],
-            &Lines {
+            &ScriptLines {
                 lines,
-                whence: "`environment.setup_script`",
+                source_name: "`environment.setup_script`",
             },
             &at,
         );
@@ -300,7 +200,7 @@ fn environment(form: &Section<'_>, job: &mut Node, converted: &mut Converted) ->
             .report
             .mapped("environment.setup_script", &at, "environment.setup");
     }
-    keys.tell_rest(
+    keys.report_unknown(
         &mut converted.report,
         "no field of an environment that is known",
     );

@@ -1,9 +1,9 @@
-//! A tree as the text of a file that reads back the same.
+//! The text of a YAML file, from its tree.
 
 use serde_json::Value;
 use towline_core::yaml::{self, Content, Node};
 
-/// The file's text, with a line on top that says where it comes from.
+/// The file's text, with a comment on top that tells its origin.
 pub(super) fn file(title: &str, tree: &Node) -> String {
     format!("# {title}\n{}", yaml::write(&value(tree)))
 }

@@ -1,6 +1,7 @@
-//! Exclusions of `zip` as ignore rules. For `zip` a `*` also stands for `/`; for us it does not.
+//! Exclusions of `zip` as ignore rules. In `zip` a `*` also matches `/`; in ignore rules it does
+//! not.
 
-/// The patterns behind `-x`, and the options that are no exclusion.
+/// The patterns after `-x`, and the options that are not exclusions.
 pub(super) fn split(options: &[&str]) -> (Vec<String>, Vec<String>) {
     let (mut patterns, mut others) = (Vec::new(), Vec::new());
     let mut excluding = false;
@@ -8,7 +9,7 @@ pub(super) fn split(options: &[&str]) -> (Vec<String>, Vec<String>) {
         match *word {
             "-x" | "--exclude" => excluding = true,
             word if word.starts_with("-x") && word.len() > 2 && !word.starts_with("--") => {
-                patterns.push(word[2..].to_owned())
+                patterns.push(word[2..].to_owned());
             }
             word if word.starts_with('-') => {
                 excluding = false;
@@ -24,7 +25,7 @@ pub(super) fn split(options: &[&str]) -> (Vec<String>, Vec<String>) {
 
 /// `\*src/CMC/\*` → `**/*src/CMC/`
 pub(super) fn ignore_rule(pattern: &str) -> String {
-    // The backslash kept the shell away from it.
+    // The backslash protected it from the shell.
     let pattern = pattern.trim_matches(['"', '\'']).replace('\\', "");
     let pattern = pattern.strip_prefix("./").unwrap_or(&pattern);
     let (body, is_folder) = match pattern

@@ -1,6 +1,7 @@
-//! The data of an attempt: brought before anything starts, collected when nothing of it is alive.
+//! The data of an attempt: downloaded before anything starts, collected when no process of it is
+//! alive.
 
-use super::{Attempt, Change, Stage};
+use super::{Attempt, Change, Step};
 use crate::data::DataProcess;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
@@ -8,12 +9,12 @@ use towline_core::reason::{Cause, Ending};
 use towline_wire::runner::DataOrder;
 
 impl Attempt {
-    /// Starts what carries the data, if there is any; set-up waits for it.
+    /// Starts the data process, if there is data; set-up waits for it.
     pub(super) fn bring_data(&mut self) -> Change {
         let Some(order) = self.assignment.data.clone() else {
             return self.set_up();
         };
-        self.stage = Stage::Staging;
+        self.step = Step::Download;
         match DataProcess::begin(&order, &self.assignment, &self.folder) {
             Ok(data) => {
                 self.data = Some(data);
@@ -23,11 +24,11 @@ impl Attempt {
         }
     }
 
-    pub(super) fn wake_staging(&mut self) -> Change {
+    pub(super) fn wake_download(&mut self) -> Change {
         let Some(data) = &mut self.data else {
             return self.finish();
         };
-        data.hear();
+        data.read_output();
         match data.outcome() {
             None if self.ending.is_some() => {
                 let late = self.kill_at.is_some_and(|moment| Instant::now() >= moment);
@@ -48,16 +49,14 @@ impl Attempt {
         }
     }
 
-    /// Other nodes write to the same folders: what was written is collected for good when they have
-    /// ended too.
+    /// Other nodes write to the same folders: the final collection waits until they have ended too.
     pub(crate) const fn wait_for_other_nodes(&mut self) {
         self.other_nodes_write = true;
     }
 
-    /// No node but this one is left. What is late to be collected gets the whole grace from now on.
+    /// No other node is left. A collection that is late gets the whole grace from now on.
     pub(crate) fn other_nodes_have_ended(&mut self) {
-        if !std::mem::replace(&mut self.other_nodes_write, false) || self.stage != Stage::Collecting
-        {
+        if !std::mem::replace(&mut self.other_nodes_write, false) || self.step != Step::Collecting {
             return;
         }
         if self.kill_at.is_some() {
@@ -67,16 +66,14 @@ impl Attempt {
         self.finish_data();
     }
 
-    /// Everything that ran here is gone. What carries the data ends last.
+    /// All processes here have ended. The data process ends last.
     pub(super) fn collect(&mut self) -> Option<Change> {
         self.assignment.data.as_ref()?;
-        if self.stage == Stage::Collecting
-            || self.stage == Stage::Staging
-            || self.stage == Stage::Layout
+        if self.step == Step::Collecting || self.step == Step::Download || self.step == Step::Layout
         {
             return None;
         }
-        self.stage = Stage::Collecting;
+        self.step = Step::Collecting;
         self.kill_at = None;
         if !self.other_nodes_write {
             self.finish_data();
@@ -84,8 +81,7 @@ impl Attempt {
         Some(Change::Nothing)
     }
 
-    /// Has what was written collected; if the process that does it was lost on the way, another one
-    /// does.
+    /// Has the output collected. If the data process was lost meanwhile, another one does it.
     fn finish_data(&mut self) {
         if let Some(data) = self.data.as_mut().filter(|data| data.outcome().is_none()) {
             return data.finish();
@@ -113,19 +109,19 @@ impl Attempt {
         self.uncollected = Some(why.to_owned());
     }
 
-    /// Why something that was written has not reached its store.
+    /// Why some of the output has not reached its datastore.
     pub(crate) fn uncollected(&self) -> Option<&str> {
         self.uncollected.as_deref()
     }
 
-    /// Whether nothing runs any more and what was written is being collected.
+    /// Whether nothing runs any more and the output is being collected.
     pub(crate) fn is_collecting(&self) -> bool {
-        self.stage == Stage::Collecting
+        self.step == Step::Collecting
     }
 
     pub(super) fn wake_collecting(&mut self) -> Change {
         if let Some(data) = &mut self.data {
-            data.hear();
+            data.read_output();
             if self.other_nodes_write {
                 return Change::Nothing;
             }

@@ -1,6 +1,6 @@
-//! What an ended process means for its attempt.
+//! The effect of an ended process on its attempt.
 
-use super::{Attempt, Stage};
+use super::{Attempt, Step};
 use crate::inner::ending_file;
 use crate::memory::{MemoryGroup, kernel_kills};
 use rustix::process::WaitStatus;
@@ -23,7 +23,7 @@ impl Attempt {
         process.status = Some(status);
         process.watch = None;
         let (source, node) = (process.source, process.node);
-        if self.stage == Stage::Inside {
+        if self.step == Step::Inside {
             return self.inside_ended(status);
         }
         towline_host::crash::pass("runner.rank.exited");
@@ -34,7 +34,7 @@ impl Attempt {
         self.terminate(false);
     }
 
-    /// What the runner inside left as its ending; nothing, if it never came to that.
+    /// Reads the ending that the runner inside has left; there is none if the runner was killed.
     fn inside_ended(&mut self, status: WaitStatus) {
         self.launch().remove_container();
         let file = ending_file(&self.folder, &self.assignment);
@@ -42,7 +42,7 @@ impl Attempt {
             .ok()
             .and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let _ = std::fs::remove_file(file);
-        self.left_an_ending = left.is_some();
+        self.inner_ending_read = left.is_some();
         let ran_out = self.memory.first().is_some_and(MemoryGroup::ran_out);
         let left = left.map(|ending| match ending.cause {
             Some(Cause::ExitCode | Cause::Signal) if ran_out => Ending {
@@ -66,12 +66,12 @@ impl Attempt {
                 let code = status
                     .exit_status()
                     .or(status.terminating_signal().map(|number| 128 + number));
-                let said = self
+                let stderr = self
                     .last_line(LogSource::SetUp(
                         self.assignment.gang.as_ref().map_or(0, |place| place.node),
                     ))
-                    .unwrap_or_else(|| "it said nothing".to_owned());
-                if self.start_with_cgroups(&said) {
+                    .unwrap_or_else(|| "it printed nothing".to_owned());
+                if self.start_with_cgroups(&stderr) {
                     return;
                 }
                 self.ending = Some(
@@ -79,19 +79,19 @@ impl Attempt {
                         exit_code: code,
                         ..Ending::cause(Cause::ImagePull)
                     }
-                    .detail(said),
+                    .detail(stderr),
                 );
             }
         }
     }
 
-    /// Starts the container once more where podman refused it for want of control groups. `false`:
-    /// that was not the reason.
-    fn start_with_cgroups(&mut self, said: &str) -> bool {
+    /// Starts the container again if podman refused it because of control groups. `false` if that
+    /// was not the reason.
+    fn start_with_cgroups(&mut self, stderr: &str) -> bool {
         let Some(order) = &mut self.assignment.container else {
             return false;
         };
-        let Some(option) = crate::container::other_cgroups(order, said) else {
+        let Some(option) = crate::container::other_cgroups(order, stderr) else {
             return false;
         };
         order.container.options.insert(0, option.to_owned());

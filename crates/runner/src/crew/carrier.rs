@@ -1,4 +1,4 @@
-//! What this node needs to carry its share of an attempt.
+//! The facts and folders that this node needs to run its part of an attempt.
 
 use super::local_part::LocalPart;
 use super::{CrewTask, FindSecrets, given};
@@ -17,23 +17,23 @@ pub(super) struct Carrier<'a> {
     pub(super) order: CrewOrder,
     node: u32,
     find_secrets: FindSecrets<'a>,
-    /// Found once, for all attempts of this start.
+    /// Fetched once, for all attempts of this start.
     secrets: Option<SecretSet>,
-    /// This node's own: logs, code, io.
+    /// This node's own folder: logs, code, io.
     folder: PathBuf,
 }
 
-/// A name that no other node has, for several may be on one machine.
+/// A name that no other node has, because several may run on one machine.
 fn own_name(task: &CrewTask, node: u32) -> String {
     format!("{}-node{node}", task.run)
 }
 
-/// What this node has of the run on its own disk.
+/// The run's folder on this node's own disk.
 pub(super) fn own_folder(task: &CrewTask, node: u32) -> PathBuf {
     task.local.join("crew").join(own_name(task, node))
 }
 
-/// Where mounts of this node are.
+/// The folder of this node's mounts.
 pub(super) fn mounts(task: &CrewTask, node: u32) -> PathBuf {
     task.local.join("mounts").join(own_name(task, node))
 }
@@ -47,8 +47,8 @@ impl<'a> Carrier<'a> {
     ) -> std::io::Result<Self> {
         towline_host::filesystem::private_folder(&task.local)?;
         let folder = own_folder(task, node);
-        // An earlier start on this machine may have left files, of an attempt whose claim was lost
-        // even of the same number.
+        // An earlier start on this machine may have left files, even of the same attempt number if
+        // its claim was lost.
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
@@ -64,7 +64,7 @@ impl<'a> Carrier<'a> {
         })
     }
 
-    /// Begins this node's share; one that cannot begin has ended.
+    /// Begins this node's part; one that cannot begin has ended.
     pub(super) fn begin(&mut self, attempt: u32, hosts: &[String], port: u16) -> LocalPart {
         let gang = GangPlace {
             node: self.node,
@@ -87,7 +87,7 @@ impl<'a> Carrier<'a> {
         if let Some(known) = &self.secrets {
             return Ok(known.clone());
         }
-        // What fails now may do for the next attempt.
+        // A failure now may be gone at the next attempt.
         let found = (self.find_secrets)(place)
             .map_err(|error| Error::refused(format!("its secrets could not be had: {error}")))?;
         Ok(self.secrets.insert(found).clone())
@@ -104,7 +104,7 @@ impl<'a> Carrier<'a> {
             .ok_or_else(|| Error::bug("the run is not in its plan"))?;
         let resolved = &self.order.plan.resolved;
         if resolved.code.is_some() && self.task.store.is_none() {
-            return Err(Error::bug("the run has code, and nobody said where it is"));
+            return Err(Error::bug("the run has code, and its place is unknown"));
         }
         let folders = AttemptFolders {
             run: self.folder.clone(),
@@ -144,18 +144,18 @@ impl<'a> Carrier<'a> {
         Ok(assignment)
     }
 
-    /// Fits it to a node that is not the machine it was submitted from.
+    /// Adapts the assignment to a node that is not the submitter's machine.
     fn fit(&self, assignment: &mut Assignment) {
         if let Some(code) = &mut assignment.code {
-            // What was left out there is not here.
+            // Links lead to the submitter's machine.
             code.links.clear();
         } else {
-            // A folder with nothing of ours in it.
+            // An empty folder.
             let own = self.folder.join("work");
             let _ = std::fs::create_dir_all(&own);
             assignment.workdir = own.to_string_lossy().into_owned();
         }
-        // The leader keeps the nodes after a failure.
+        // The leader holds the nodes after a failure.
         assignment.hold_on_failure = None;
         for (name, value) in std::env::vars_os() {
             if let (Ok(name), Ok(value)) = (name.into_string(), value.into_string())
@@ -171,7 +171,7 @@ impl<'a> Carrier<'a> {
     }
 }
 
-/// A job has whole nodes: what it asked for are the first of each, unless the platform says which.
+/// A job has whole nodes. It uses the first GPUs of each, unless the platform assigns them.
 fn gpus(shape: &Shape) -> Vec<Vec<u32>> {
     if shape.gpus_per_node == 0 || std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {
         return Vec::new();

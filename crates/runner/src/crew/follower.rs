@@ -1,9 +1,9 @@
-//! Any node of a job but the first: calls the leader, carries what it is told to, and says how it
+//! Any node of a job but the first: connects to the leader, follows its orders, and reports how it
 //! went.
 
-use super::line::Line;
+use super::connection::PeerConnection;
 use super::local_part::{LocalPart, Step};
-use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
+use super::{Crew, NODE_END_SLACK, SIGTERM_EXIT_CODE, TIMEOUT_CHECK_INTERVAL, complain};
 use std::io;
 use std::net::TcpStream;
 use std::os::fd::AsFd;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 use towline_wire::crew::{FromNode, ToNode};
 use towline_wire::runner::Stop;
 
-/// How long one call may take to be answered.
-const CALL: Duration = Duration::from_secs(5);
-/// What anybody leaves with who has lost the leader.
-const ALONE: i32 = 1;
+/// How long the leader may take to answer one connection.
+const CALL_TIMEOUT: Duration = Duration::from_secs(5);
+/// The exit code of a node that has lost the leader.
+const LEADER_LOST_EXIT_CODE: i32 = 1;
 
 pub(super) fn follow(crew: Crew<'_>) -> io::Result<i32> {
     Follower {
         crew,
         local_part: None,
         has_begun: false,
-        told_since: None,
-        is_alone: false,
+        signalled_at: None,
+        has_lost_leader: false,
     }
     .follow()
 }
@@ -31,36 +31,36 @@ struct Follower<'a> {
     crew: Crew<'a>,
     local_part: Option<LocalPart>,
     has_begun: bool,
-    /// Since when the service has wanted it to end.
-    told_since: Option<Instant>,
+    /// Since when the service has asked it to end.
+    signalled_at: Option<Instant>,
     /// The leader is lost.
-    is_alone: bool,
+    has_lost_leader: bool,
 }
 
 impl Follower<'_> {
     fn follow(&mut self) -> io::Result<i32> {
         let deadline = Instant::now() + self.crew.task.pace.meeting;
         loop {
-            let mut line = match self.join(deadline)? {
-                Ok(line) => line,
+            let mut connection = match self.join(deadline)? {
+                Ok(connection) => connection,
                 Err(code) => return Ok(code),
             };
-            if let Some(code) = self.serve(&mut line)? {
+            if let Some(code) = self.serve(&mut connection)? {
                 return Ok(code);
             }
-            // Cut before anything began: the leader may be started anew.
+            // The connection broke before anything began: the leader may be starting again.
             if Instant::now() >= deadline {
                 complain("node 0 has nothing for us");
-                return Ok(ALONE);
+                return Ok(LEADER_LOST_EXIT_CODE);
             }
         }
     }
 
-    /// Calls the leader until it answers. A code, if that is not to be.
-    fn join(&mut self, deadline: Instant) -> io::Result<Result<Line, i32>> {
+    /// Connects to the leader until it answers. Returns an exit code if that fails for good.
+    fn join(&mut self, deadline: Instant) -> io::Result<Result<PeerConnection, i32>> {
         loop {
             let failed = match self.call() {
-                Ok(line) => return Ok(Ok(line)),
+                Ok(connection) => return Ok(Ok(connection)),
                 Err(error) => error,
             };
             if Instant::now() >= deadline {
@@ -69,42 +69,42 @@ impl Follower<'_> {
                     "node 0 cannot be reached at {}:{}: {failed}",
                     station.leader, station.port
                 ));
-                return Ok(Err(ALONE));
+                return Ok(Err(LEADER_LOST_EXIT_CODE));
             }
-            let told = self
+            let signalled = self
                 .crew
                 .end_signal
                 .wait(None, self.crew.task.pace.call_every)?
                 .is_some();
             if self.crew.is_orphan() {
-                return Ok(Err(ALONE));
+                return Ok(Err(LEADER_LOST_EXIT_CODE));
             }
-            if told {
-                return Ok(Err(ENDED_BY_SIGNAL));
+            if signalled {
+                return Ok(Err(SIGTERM_EXIT_CODE));
             }
         }
     }
 
-    fn call(&self) -> io::Result<Line> {
+    fn call(&self) -> io::Result<PeerConnection> {
         let station = &self.crew.station;
         let mut failed = io::Error::other("it has no address");
         for address in station.addresses()? {
-            match TcpStream::connect_timeout(&address, CALL) {
-                // A call to a free port of one's own machine may end at itself.
+            match TcpStream::connect_timeout(&address, CALL_TIMEOUT) {
+                // A connection to a free port of this machine may connect to itself.
                 Ok(stream) if stream.local_addr()? == stream.peer_addr()? => {
-                    failed = io::Error::other("nobody listens")
+                    failed = io::Error::other("nobody listens");
                 }
                 Ok(stream) => {
-                    // What the others reach us by.
+                    // The address by which the others reach us.
                     let host = stream.local_addr()?.ip().to_string();
-                    let line = Line::new(stream, self.crew.task.pace)?;
-                    line.tell(&FromNode::Here {
+                    let connection = PeerConnection::new(stream, self.crew.task.pace)?;
+                    connection.send(&FromNode::Here {
                         shared_token: self.crew.carrier.order.shared_token.clone(),
                         node: station.node,
                         host,
                     })?;
-                    line.keep_alive(&FromNode::Alive)?;
-                    return Ok(line);
+                    connection.keep_alive(&FromNode::Alive)?;
+                    return Ok(connection);
                 }
                 Err(error) => failed = error,
             }
@@ -112,26 +112,27 @@ impl Follower<'_> {
         Err(failed)
     }
 
-    /// Does what the leader says. The code to leave with; none, if it is to be called again.
-    fn serve(&mut self, line: &mut Line) -> io::Result<Option<i32>> {
+    /// Follows the leader's orders. Returns the exit code, or none if the leader is to be called
+    /// again.
+    fn serve(&mut self, connection: &mut PeerConnection) -> io::Result<Option<i32>> {
         loop {
-            if self.wait(line)? {
-                self.told_since.get_or_insert_with(Instant::now);
+            if self.wait(connection)? {
+                self.signalled_at.get_or_insert_with(Instant::now);
                 let grace = self.crew.short_grace();
                 match &mut self.local_part {
                     Some(local_part) => local_part.stop_soon(Stop::Preempted, grace),
-                    None => return Ok(Some(ENDED_BY_SIGNAL)),
+                    None => return Ok(Some(SIGTERM_EXIT_CODE)),
                 }
             }
             if self.crew.is_orphan() {
-                // The leader hears the line break.
+                // The leader notices the broken connection.
                 towline_host::process::kill_all_descendants();
-                return Ok(Some(ALONE));
+                return Ok(Some(LEADER_LOST_EXIT_CODE));
             }
-            if !self.is_alone {
-                let (said, lost) = line.hear::<ToNode>();
-                for message in said {
-                    if let Some(code) = self.obey(message) {
+            if !self.has_lost_leader {
+                let (messages, lost) = connection.receive::<ToNode>();
+                for message in messages {
+                    if let Some(code) = self.handle(message) {
                         return Ok(Some(code));
                     }
                 }
@@ -140,34 +141,34 @@ impl Follower<'_> {
                         std::thread::park_timeout(self.crew.task.pace.call_every);
                         return Ok(None);
                     }
-                    self.lose(&why);
+                    self.leader_lost(&why);
                 }
             }
-            self.wake(line);
-            let is_told_long = self
-                .told_since
-                .is_some_and(|since| since.elapsed() > self.crew.short_grace() + SLACK * 2);
-            if self.local_part.is_none() && (self.is_alone || is_told_long) {
-                return Ok(Some(if self.told_since.is_some() {
-                    ENDED_BY_SIGNAL
+            self.wake(connection);
+            let is_overdue = self.signalled_at.is_some_and(|since| {
+                since.elapsed() > self.crew.short_grace() + NODE_END_SLACK * 2
+            });
+            if self.local_part.is_none() && (self.has_lost_leader || is_overdue) {
+                return Ok(Some(if self.signalled_at.is_some() {
+                    SIGTERM_EXIT_CODE
                 } else {
-                    ALONE
+                    LEADER_LOST_EXIT_CODE
                 }));
             }
         }
     }
 
-    fn wait(&mut self, line: &Line) -> io::Result<bool> {
+    fn wait(&mut self, connection: &PeerConnection) -> io::Result<bool> {
         let local_part = self.local_part.as_ref();
         let mut others = Vec::new();
-        if !self.is_alone {
-            others.push(line.as_fd());
+        if !self.has_lost_leader {
+            others.push(connection.as_fd());
         }
         others.extend(local_part.and_then(LocalPart::watch));
         let limit = if local_part.is_some_and(LocalPart::is_due) {
             Duration::ZERO
         } else {
-            LOOK_EVERY
+            TIMEOUT_CHECK_INTERVAL
         };
         Ok(self
             .crew
@@ -176,8 +177,8 @@ impl Follower<'_> {
             .is_some())
     }
 
-    /// The code, where it is over.
-    fn obey(&mut self, message: ToNode) -> Option<i32> {
+    /// Handles one order. Returns the exit code if the job is over.
+    fn handle(&mut self, message: ToNode) -> Option<i32> {
         match message {
             ToNode::Begin {
                 attempt,
@@ -197,7 +198,7 @@ impl Follower<'_> {
                 }
             }
             ToNode::Leave { code } => {
-                // The leader does not wait for what is left here.
+                // The leader does not wait for processes that are left here.
                 towline_host::process::kill_all_descendants();
                 return Some(code);
             }
@@ -206,16 +207,16 @@ impl Follower<'_> {
         None
     }
 
-    /// Nobody would say when it is over.
-    fn lose(&mut self, why: &str) {
+    /// Ends the attempt, because without a leader nothing would end it.
+    fn leader_lost(&mut self, why: &str) {
         complain(&format!("node 0 was lost: {why}"));
-        self.is_alone = true;
+        self.has_lost_leader = true;
         if let Some(local_part) = &mut self.local_part {
             local_part.stop(Stop::ByUser);
         }
     }
 
-    fn wake(&mut self, line: &Line) {
+    fn wake(&mut self, connection: &PeerConnection) {
         let Some(local_part) = &mut self.local_part else {
             return;
         };
@@ -228,7 +229,7 @@ impl Follower<'_> {
                 FromNode::Ended { attempt, ending }
             }
         };
-        // A line that is cut is found so by who listens there.
-        let _ = line.tell(&message);
+        // The leader notices a broken connection by itself.
+        let _ = connection.send(&message);
     }
 }

@@ -1,5 +1,5 @@
-//! What the service has put on this node before we came: io by name, and the parts of the dataset
-//! that is copied.
+//! Data that the service has put on this node before we started: io by name, and the parts of the
+//! copied dataset.
 
 use super::CrewTask;
 use std::fs;
@@ -7,21 +7,21 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path};
 
-/// What the name of a part of the dataset begins with; the rest is the number of its subfolder, for
-/// a line of a shell is no place for names.
-const COPY: &str = "copy/";
+/// Begins the name of a part of the dataset. The number of its subfolder follows, because the name
+/// itself might not survive a shell.
+const COPY_PREFIX: &str = "copy/";
 
 /// Io by name.
 pub(super) fn io(task: &CrewTask) -> Vec<(String, String)> {
     task.at
         .iter()
-        .filter(|(name, _)| !name.starts_with(COPY))
+        .filter(|(name, _)| !name.starts_with(COPY_PREFIX))
         .cloned()
         .collect()
 }
 
-/// The folder that is the dataset: where the service has put it, or one of ours with links to its
-/// parts. None, if none was given.
+/// The folder of the dataset: where the service has put it, or one of ours with links to its parts.
+/// None if there is no dataset.
 pub(super) fn copy(
     task: &CrewTask,
     subdirs: &[String],
@@ -30,7 +30,7 @@ pub(super) fn copy(
     let parts: Vec<(&str, &str)> = task
         .at
         .iter()
-        .filter_map(|(name, place)| Some((name.strip_prefix(COPY)?, place.as_str())))
+        .filter_map(|(name, place)| Some((name.strip_prefix(COPY_PREFIX)?, place.as_str())))
         .collect();
     let Some((_, first)) = parts.first() else {
         return Ok(None);
@@ -56,7 +56,7 @@ pub(super) fn copy(
         }
         let link = dataset.join(part);
         fs::create_dir_all(link.parent().unwrap_or(&dataset))?;
-        // An earlier attempt may have left it, or put something in its place.
+        // An earlier attempt may have left it, or replaced it.
         if link.is_symlink() {
             fs::remove_file(&link)?;
         }

@@ -1,9 +1,9 @@
-//! The process that the service starts: it passes on the word to end, and is there for the day the
-//! runner below it is killed.
+//! The process that the service starts: it forwards SIGTERM, and cleans up if the runner below it
+//! is killed.
 
 use super::place::Station;
 use super::status_file::StatusFile;
-use super::{CrewTask, ENDED_BY_SIGNAL, complain};
+use super::{CrewTask, SIGTERM_EXIT_CODE, complain};
 use crate::far::records::Due;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, waitpid};
@@ -13,38 +13,39 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use towline_core::reason::{Cause, Ending};
 
-/// The process id of who guards a runner.
-const GUARD_PID: &str = "TOW_CREW_GUARD";
+/// The process id of a runner's guard.
+const GUARD_PID_VARIABLE: &str = "TOW_CREW_GUARD";
 
 pub(super) fn guarded_by() -> Option<u32> {
-    std::env::var(GUARD_PID)
+    std::env::var(GUARD_PID_VARIABLE)
         .ok()
         .and_then(|pid| pid.parse().ok())
 }
 
-/// Starts this command once more, below us, and leaves as it does.
+/// Starts this command again as a child, and exits as the child does.
 pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
-    let (mut heard, tell) = UnixStream::pair()?;
-    heard.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, tell)?;
+    let (mut receiver, sender) = UnixStream::pair()?;
+    receiver.set_nonblocking(true)?;
+    signal_hook::low_level::pipe::register(signal_hook::consts::SIGTERM, sender)?;
     let mut command = Command::new("/proc/self/exe");
     command
         .arg0("tow")
         .args(std::env::args_os().skip(1))
-        .env(GUARD_PID, std::process::id().to_string())
+        .env(GUARD_PID_VARIABLE, std::process::id().to_string())
         .stdin(Stdio::null());
     let runner = Pid::from_child(&command.spawn()?);
     let ended = pidfd_open(runner, PidfdFlags::empty())?;
     let status = loop {
         let _ = poll(
             &mut [
-                PollFd::new(&heard, PollFlags::IN),
+                PollFd::new(&receiver, PollFlags::IN),
                 PollFd::new(&ended, PollFlags::IN),
             ],
             None,
         );
-        if heard.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
-            // Whoever signals all processes of the job has it hear this twice, which is fine.
+        if receiver.read(&mut [0; 8]).is_ok_and(|count| count > 0) {
+            // A service that signals all processes makes the runner receive this twice, which does
+            // no harm.
             let _ = rustix::process::kill_process(runner, Signal::TERM);
         }
         match waitpid(Some(runner), WaitOptions::NOHANG) {
@@ -54,13 +55,13 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
         }
     };
     if let Some(code) = status.exit_status() {
-        // All that is to be kept has been sent away.
+        // Everything worth keeping has been uploaded.
         let _ = std::fs::remove_dir_all(super::carrier::own_folder(task, station.node));
         return Ok(code);
     }
     if status.terminating_signal() == Some(signal_hook::consts::SIGTERM) {
-        // It was told to end before it could hear: nothing had begun.
-        return Ok(ENDED_BY_SIGNAL);
+        // SIGTERM came before the runner could handle it: nothing had begun.
+        return Ok(SIGTERM_EXIT_CODE);
     }
     towline_host::process::kill_all_descendants();
     towline_host::mounts::release_below(&super::carrier::mounts(task, station.node));
@@ -69,11 +70,12 @@ pub(super) fn guard(task: &CrewTask, station: &Station) -> io::Result<i32> {
         return Ok(1);
     }
     let mut status_file = StatusFile::read(task)?;
-    status_file
-        .close_open(&Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"))?;
+    status_file.end_open_attempt(
+        &Ending::cause(Cause::NodeFailed).detail("the runner of node 0 was killed"),
+    )?;
     status_file.conclude();
-    // It may have written down how the run ended before it was killed: then the service is to say
-    // the same.
+    // The runner may have recorded how the run ended before it was killed. Then we exit
+    // accordingly.
     let policy = super::order(task)?.plan.resolved.retry;
     match status_file.due(policy.as_ref()) {
         Due::Nothing(ending) => Ok(ending.passed_code()),

@@ -1,11 +1,11 @@
-//! Node 0 of a job: claims the next attempt of its run, has it carried on every node, tells how it
+//! Node 0 of a job: claims the next attempt of its run, starts it on every node, records how it
 //! went, and decides what follows.
 
 use super::local_part::{LocalPart, Step};
 use super::peers::{Event, Peers};
 use super::progress::Progress;
 use super::status_file::StatusFile;
-use super::{Crew, ENDED_BY_SIGNAL, LOOK_EVERY, SLACK, complain};
+use super::{Crew, NODE_END_SLACK, SIGTERM_EXIT_CODE, TIMEOUT_CHECK_INTERVAL, complain};
 use crate::far::records::Due;
 use crate::launch::free_port;
 use std::io;
@@ -16,7 +16,7 @@ use towline_host::crash;
 use towline_wire::crew::{FromNode, ToNode};
 use towline_wire::runner::Stop;
 
-/// How long a node that gives signs of life may take beyond the grace to say that it has ended.
+/// How long a node that still sends heartbeats may take beyond the grace to report its end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
@@ -38,13 +38,13 @@ pub(super) fn lead(crew: Crew<'_>) -> io::Result<i32> {
         peers,
         me,
         is_leaving: false,
-        is_torn: false,
+        has_lost_node: false,
         is_orphan: false,
     };
     let code = leader.lead();
     if code.is_err() {
         // The others would wait for us.
-        leader.peers.farewell(1);
+        leader.peers.dismiss_all(1);
     }
     code
 }
@@ -56,16 +56,16 @@ struct Leader<'a> {
     me: JobStart,
     /// The service ends this job: no further attempt begins in it.
     is_leaving: bool,
-    /// Not all nodes of it are there any more: none can.
-    is_torn: bool,
-    /// Who guards us is gone: nothing may go on.
+    /// The job has lost a node: no further attempt can begin in it.
+    has_lost_node: bool,
+    /// Our guard is gone: everything must end.
     is_orphan: bool,
 }
 
 impl Leader<'_> {
     fn lead(&mut self) -> io::Result<i32> {
         let policy = self.crew.carrier.order.plan.resolved.retry.clone();
-        self.status_file.begin_anew(policy.as_ref())?;
+        self.status_file.restart(policy.as_ref())?;
         let mut code = 1;
         loop {
             match self.status_file.due(policy.as_ref()) {
@@ -75,12 +75,12 @@ impl Leader<'_> {
                 }
                 Due::Begin(_) if self.is_orphan => return Ok(1),
                 Due::Begin(_) if self.is_leaving => {
-                    self.peers.farewell(ENDED_BY_SIGNAL);
-                    return Ok(ENDED_BY_SIGNAL);
+                    self.peers.dismiss_all(SIGTERM_EXIT_CODE);
+                    return Ok(SIGTERM_EXIT_CODE);
                 }
-                Due::Begin(_) if self.is_torn => {
+                Due::Begin(_) if self.has_lost_node => {
                     self.status_file.conclude();
-                    self.peers.farewell(code);
+                    self.peers.dismiss_all(code);
                     return Ok(code);
                 }
                 Due::Begin(attempt) => code = self.begin(attempt)?,
@@ -94,39 +94,40 @@ impl Leader<'_> {
         }
         self.status_file.conclude();
         let code = ending.passed_code();
-        if !self.is_leaving && !self.is_torn && !self.is_orphan {
-            // The others may just be coming, to a run that is over.
-            self.meet()?;
+        if !self.is_leaving && !self.has_lost_node && !self.is_orphan {
+            // The other nodes may just be starting for a run that is over.
+            self.wait_for_nodes()?;
         }
-        self.peers.farewell(code);
+        self.peers.dismiss_all(code);
         Ok(code)
     }
 
-    /// Waits until something happens, or for a moment. Whether the service has told us to end.
+    /// Waits until something happens, or for a moment. Returns whether the service has signalled us
+    /// to end.
     fn wait(&mut self, local_part: Option<&LocalPart>) -> io::Result<bool> {
         let mut others = self.peers.watches();
         others.extend(local_part.and_then(LocalPart::watch));
         let limit = if local_part.is_some_and(LocalPart::is_due) {
             Duration::ZERO
         } else {
-            LOOK_EVERY
+            TIMEOUT_CHECK_INTERVAL
         };
-        let told = self
+        let signalled = self
             .crew
             .end_signal
             .wait_also(local_part.and_then(LocalPart::attempt), &others, limit)?
             .is_some();
         self.is_orphan = self.crew.is_orphan();
-        self.is_leaving |= told;
-        Ok(told)
+        self.is_leaving |= signalled;
+        Ok(signalled)
     }
 
-    /// Waits for all nodes. What there is to say of those that did not come in time.
-    fn meet(&mut self) -> io::Result<Vec<String>> {
+    /// Waits for all nodes. Returns descriptions of those that did not come in time.
+    fn wait_for_nodes(&mut self) -> io::Result<Vec<String>> {
         let begun = Instant::now();
         loop {
             let open = self.peers.open();
-            self.peers.hear();
+            self.peers.receive();
             let missing = self.peers.missing();
             let is_late = begun.elapsed() >= self.crew.task.pace.meeting;
             if missing.is_empty() || self.is_leaving || self.is_orphan {
@@ -154,11 +155,11 @@ impl Leader<'_> {
         }
     }
 
-    /// One attempt from its claim to its end. The code it leaves behind.
+    /// One attempt from its claim to its end. Returns its exit code.
     fn begin(&mut self, attempt: u32) -> io::Result<i32> {
-        let missing = self.meet()?;
+        let missing = self.wait_for_nodes()?;
         if self.is_leaving || self.is_orphan {
-            return Ok(ENDED_BY_SIGNAL);
+            return Ok(SIGTERM_EXIT_CODE);
         }
         let others = (1..self.crew.nodes).map(|node| self.peers.host(node).to_owned());
         let hosts: Vec<String> = [self.crew.station.leader.clone()]
@@ -178,7 +179,7 @@ impl Leader<'_> {
             let ending = self.carry(attempt, &claim)?;
             self.hold(attempt, ending)?
         } else {
-            self.is_torn = true;
+            self.has_lost_node = true;
             Ending::cause(Cause::NodeFailed).detail(missing.join("; "))
         };
         crash::pass("crew.end.before");
@@ -187,9 +188,9 @@ impl Leader<'_> {
         Ok(ending.passed_code())
     }
 
-    /// Has the attempt carried on all nodes, until nothing of it is alive.
+    /// Runs the attempt on all nodes, until no process of it is alive.
     fn carry(&mut self, attempt: u32, claim: &Claim) -> io::Result<Ending> {
-        self.peers.tell_all(&ToNode::Begin {
+        self.peers.send_all(&ToNode::Begin {
             attempt,
             hosts: claim.hosts.clone(),
             port: claim.port,
@@ -197,21 +198,21 @@ impl Leader<'_> {
         let mut local_part = self.crew.carrier.begin(attempt, &claim.hosts, claim.port);
         let mut progress = Progress::new(self.crew.nodes);
         while !progress.is_over() {
-            let told = self.wait(Some(&local_part))?;
+            let signalled = self.wait(Some(&local_part))?;
             if self.is_orphan {
                 towline_host::process::kill_all_descendants();
                 return Ok(
                     Ending::cause(Cause::NodeFailed).detail("what guarded node 0 was killed")
                 );
             }
-            if told && local_part.has_ended() && progress.is_open_here_alone() {
-                // It had come to its end before.
+            if signalled && local_part.has_ended() && progress.is_open_here_alone() {
+                // It had ended before.
                 local_part.hurry();
-            } else if told {
-                let ending = self.why_told();
+            } else if signalled {
+                let ending = self.ending_by_service();
                 self.stop(&mut progress, &mut local_part, ending);
             }
-            for event in self.peers.hear() {
+            for event in self.peers.receive() {
                 self.happened(event, &mut progress, &mut local_part);
             }
             self.give_up_late(&mut progress);
@@ -226,8 +227,8 @@ impl Leader<'_> {
         Ok(progress.ending())
     }
 
-    /// The service does not say why it ends a job.
-    fn why_told(&self) -> Ending {
+    /// The ending for a signal of the service, which does not say why it ends a job.
+    fn ending_by_service(&self) -> Ending {
         Ending::cause(if self.status_file.is_cancelled() {
             Cause::ByUser
         } else {
@@ -242,7 +243,7 @@ impl Leader<'_> {
             Stop::ByUser
         };
         if progress.stop(ending) {
-            self.peers.tell_all(&ToNode::Stop {
+            self.peers.send_all(&ToNode::Stop {
                 attempt: local_part.number(),
             });
         }
@@ -256,16 +257,16 @@ impl Leader<'_> {
     fn happened(&mut self, event: Event, progress: &mut Progress, local_part: &mut LocalPart) {
         match event {
             Event::Said(_, FromNode::Started { attempt }) if attempt == local_part.number() => {
-                self.started(progress, attempt)
+                self.started(progress, attempt);
             }
             Event::Said(node, FromNode::Ended { attempt, ending })
                 if attempt == local_part.number() =>
             {
-                self.ended(node, ending, progress, local_part)
+                self.ended(node, ending, progress, local_part);
             }
             Event::Said(..) => {}
             Event::Lost(node, why) => {
-                self.is_torn = true;
+                self.has_lost_node = true;
                 complain(&why);
                 if progress.is_open(node) {
                     progress.ended(node);
@@ -286,7 +287,7 @@ impl Leader<'_> {
         }
     }
 
-    /// Of several nodes the first that failed ends the others.
+    /// Handles the end of a node. The first node that failed ends the others.
     fn ended(
         &mut self,
         node: u32,
@@ -298,45 +299,34 @@ impl Leader<'_> {
         match ending.cause {
             None => {}
             Some(Cause::Preempted) if !progress.is_stopping() => {
-                // It was told by the service, whose signal is under way to us.
+                // The service has signalled that node; its signal is on the way to us too.
                 self.is_leaving = true;
-                let ending = self.why_told();
+                let ending = self.ending_by_service();
                 self.stop(progress, local_part, ending);
             }
             Some(_) => self.stop(progress, local_part, ending),
         }
     }
 
-    /// Who ends the job does not wait for a node that takes too long.
+    /// Gives up nodes that take too long, because the service does not wait for them.
     fn give_up_late(&mut self, progress: &mut Progress) {
         let grace = Duration::from_millis(self.crew.carrier.order.grace_millis);
         let limit = if self.is_leaving {
-            self.crew.short_grace() + SLACK
+            self.crew.short_grace() + NODE_END_SLACK
         } else {
             grace + STOP_TIMEOUT
         };
         for node in progress.late(limit) {
-            complain(&format!("node {node} was not heard to end"));
-            self.is_torn = true;
+            complain(&format!("node {node} did not report its end in time"));
+            self.has_lost_node = true;
             self.peers.give_up(node);
             progress.ended(node);
         }
     }
 
-    /// Keeps the nodes after a failure, if the user asked for that.
+    /// Holds the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
-        let failed = matches!(
-            ending.cause,
-            Some(
-                Cause::ExitCode
-                    | Cause::Signal
-                    | Cause::OutOfMemory
-                    | Cause::SetUp
-                    | Cause::NotStarted
-                    | Cause::ImagePull
-                    | Cause::Data
-            )
-        );
+        let failed = ending.cause.is_some_and(Cause::is_own_failure);
         let span = self.crew.carrier.order.plan.resolved.hold_on_failure;
         let Some(span) = span.filter(|_| failed && !self.is_leaving && !self.is_orphan) else {
             return Ok(ending);
@@ -353,9 +343,9 @@ impl Leader<'_> {
         );
         while begun.elapsed() < Duration::from_secs(span.0) && !self.is_leaving && !self.is_orphan {
             self.wait(None)?;
-            self.is_torn |= self
+            self.has_lost_node |= self
                 .peers
-                .hear()
+                .receive()
                 .iter()
                 .any(|event| matches!(event, Event::Lost(..)));
         }

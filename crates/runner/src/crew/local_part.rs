@@ -1,4 +1,4 @@
-//! One node's share of an attempt: its set-up and ranks, and its logs and results on their way.
+//! One node's part of an attempt: its set-up and ranks, and the upload of its logs and results.
 
 use super::periodic::Periodic;
 use super::{complain, outputs, tee, upload_logs};
@@ -15,17 +15,17 @@ use towline_core::reason::Ending;
 use towline_wire::layout::log_name;
 use towline_wire::runner::{Assignment, Stop};
 
-/// How long our stdout may take the rest of a log.
+/// How long writing the rest of a log to our stdout may take.
 const TEE_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long the last of the logs may take when the job is being ended from outside.
-const HURRY: Duration = Duration::from_secs(3);
+/// How long the upload of the last logs may take when the job is being ended from outside.
+const HURRIED_UPLOAD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What became of it.
+/// The state of the part.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     Nothing,
     Started,
-    /// Nothing of it is alive, and its logs were sent.
+    /// No process of it is alive, and its logs are uploaded.
     Ended(Ending),
 }
 
@@ -33,22 +33,22 @@ pub(super) enum Step {
 pub(super) struct LocalPart {
     number: u32,
     attempt: Option<Attempt>,
-    /// What its begin changed.
+    /// The change that its beginning made.
     first: Option<Change>,
     logs: Option<Periodic>,
     tee: Option<Periodic>,
-    /// Where the run starts and where its results go; of node 0 only.
+    /// The folder where the run starts, and the place of its results; only on node 0.
     results: Option<(PathBuf, PathBuf)>,
     outputs: Option<Periodic>,
-    /// Known, while the logs are on their way, and since when.
+    /// Set while the logs are being uploaded, with the time it was set.
     ending: Option<(Ending, Instant)>,
     in_a_hurry: bool,
 }
 
-/// Logs that were still on their way when their attempt was over for everybody else.
-static UNSENT: Mutex<Vec<Periodic>> = Mutex::new(Vec::new());
-/// How long they may take before we leave. Whoever ends the job may end that, too.
-const LAST: Duration = Duration::from_secs(60);
+/// Uploads that went on when their attempt was over.
+static UNSENT_LOGS: Mutex<Vec<Periodic>> = Mutex::new(Vec::new());
+/// How long these may take before we exit. The service may end that earlier.
+const UNSENT_LOGS_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Drop for LocalPart {
     fn drop(&mut self) {
@@ -56,19 +56,20 @@ impl Drop for LocalPart {
             .into_iter()
             .flatten()
             .filter(|periodic| self.ending.is_some() && !periodic.is_over());
-        UNSENT
+        UNSENT_LOGS
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .extend(unsent);
     }
 }
 
-/// Waits for what is left of logs and results.
+/// Waits for uploads of logs and results that are in progress.
 pub(super) fn send_the_rest() {
     let begun = Instant::now();
-    for periodic in std::mem::take(&mut *UNSENT.lock().unwrap_or_else(PoisonError::into_inner)) {
-        while !periodic.is_over() && begun.elapsed() < LAST {
-            let left = LAST.saturating_sub(begun.elapsed());
+    for periodic in std::mem::take(&mut *UNSENT_LOGS.lock().unwrap_or_else(PoisonError::into_inner))
+    {
+        while !periodic.is_over() && begun.elapsed() < UNSENT_LOGS_TIMEOUT {
+            let left = UNSENT_LOGS_TIMEOUT.saturating_sub(begun.elapsed());
             let timeout = Timespec {
                 tv_sec: left.as_secs().cast_signed(),
                 tv_nsec: left.subsec_nanos().into(),
@@ -77,7 +78,7 @@ pub(super) fn send_the_rest() {
                 &mut [PollFd::from_borrowed_fd(periodic.watch(), PollFlags::IN)],
                 Some(&timeout),
             );
-            // It rings as it leaves.
+            // The worker signals its descriptor just before it exits; yield so that it can.
             std::thread::yield_now();
         }
     }
@@ -116,7 +117,7 @@ impl LocalPart {
         })
     }
 
-    /// One that never began.
+    /// A part that never began.
     pub(super) fn failed(number: u32, ending: Ending) -> Self {
         let ending = Some((ending, Instant::now()));
         Self {
@@ -140,17 +141,17 @@ impl LocalPart {
         self.attempt.as_ref()
     }
 
-    /// Nothing of it is alive; only its logs are on their way.
+    /// Whether no process of it is alive; its logs may still be uploading.
     pub(super) const fn has_ended(&self) -> bool {
         self.ending.is_some()
     }
 
-    /// Something is to be done without anybody calling.
+    /// Whether there is work to do without an event.
     pub(super) const fn is_due(&self) -> bool {
         self.first.is_some() || (self.ending.is_some() && self.logs.is_none())
     }
 
-    /// What wakes us once the attempt is over.
+    /// The descriptor that becomes readable once the uploads are over.
     pub(super) fn watch(&self) -> Option<BorrowedFd<'_>> {
         let open = [&self.logs, &self.tee, &self.outputs]
             .into_iter()
@@ -159,19 +160,19 @@ impl LocalPart {
         open.filter(|_| self.ending.is_some()).map(Periodic::watch)
     }
 
-    /// Ends it, with its grace.
+    /// Stops it, with its grace.
     pub(super) fn stop(&mut self, why: Stop) {
         if let Some(attempt) = &mut self.attempt {
             attempt.stop(why);
         }
     }
 
-    /// What is left to be done may not take long any more.
+    /// Shortens the time for the remaining work.
     pub(super) const fn hurry(&mut self) {
         self.in_a_hurry = true;
     }
 
-    /// Ends it because the job is ended from outside: whoever does so does not wait for long.
+    /// Stops it because the job is being ended from outside, which leaves little time.
     pub(super) fn stop_soon(&mut self, why: Stop, grace: Duration) {
         self.hurry();
         if let Some(attempt) = &mut self.attempt {
@@ -219,7 +220,7 @@ impl LocalPart {
             .all(Periodic::is_over);
         let echoed =
             self.tee.as_ref().is_none_or(Periodic::is_over) || since.elapsed() >= TEE_TIMEOUT;
-        let is_late = self.in_a_hurry && since.elapsed() >= HURRY;
+        let is_late = self.in_a_hurry && since.elapsed() >= HURRIED_UPLOAD_TIMEOUT;
         if (sent && echoed) || is_late {
             Step::Ended(ending.clone())
         } else {

@@ -1,16 +1,16 @@
-//! What `tow` does on the nodes of a service that starts the same command on each of them. There is
-//! no folder that they share and no scheduler beside them: node 0 leads, the others call it over
-//! the network, and what is to be known outside goes into folders that the service carries away.
+//! Runs on the nodes of a service that starts the same command on each of them. The nodes share no
+//! folder and have no scheduler: node 0 leads, and the others connect to it over the network.
+//! Records and logs go into folders that the service uploads.
 //!
-//! Two processes per node. The one that the service starts only guards: should the other be
-//! killed, it ends all below it, and on node 0 writes down that the attempt is over.
+//! Each node has two processes. The one that the service starts is only a guard: if the other is
+//! killed, it ends all processes below it, and on node 0 records that the attempt is over.
 
 mod carrier;
+mod connection;
 mod follower;
 mod given;
 mod guard;
 mod leader;
-mod line;
 mod local_part;
 mod outputs;
 mod peers;
@@ -35,36 +35,36 @@ use towline_core::redact::SecretSet;
 use towline_core::{Result, RunId};
 use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace};
 
-/// What is told on the command line.
+/// The arguments of the command line.
 #[derive(Debug, Clone)]
 pub struct CrewTask {
     /// The file that holds the order.
     pub order: PathBuf,
     pub run: RunId,
-    /// Becomes the run's folder in the stage. A file is carried away when it is closed, and can
-    /// only be written whole.
+    /// Becomes the run's folder in the stage. The service uploads a file when it is closed, and a
+    /// file can only be written whole.
     pub folder: PathBuf,
-    /// Where the news of all runs lie.
+    /// The folder of the status documents of all runs.
     pub status: PathBuf,
     /// The snapshots; only read.
     pub store: Option<PathBuf>,
-    /// Where the service has put what, by the plan's name of it.
+    /// The places of data that the service provides, by name in the plan.
     pub at: Vec<(String, String)>,
     /// A folder on this node's own disk.
     pub local: PathBuf,
     pub pace: Pace,
 }
 
-/// How long what may take.
+/// Intervals and timeouts.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// Between two signs of life.
+    /// Between two heartbeats.
     pub alive_every: Duration,
-    /// Who was silent for this long is lost.
+    /// A peer that was silent for this long is lost.
     pub silence: Duration,
-    /// How long nodes may come after one another: some wait for their image.
+    /// How long the nodes may take to arrive: some wait for their image.
     pub meeting: Duration,
-    /// Between two calls to a leader that is not there yet.
+    /// Between two attempts to connect to a leader that does not answer yet.
     pub call_every: Duration,
 }
 
@@ -79,19 +79,19 @@ impl Default for Pace {
     }
 }
 
-/// How often is looked whether something took too long.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Who ends the job may not wait longer, whatever grace the user has set.
-const LONGEST_GRACE: Duration = Duration::from_secs(10);
-/// What a node may take beyond the grace when the job is ended from outside.
-const SLACK: Duration = Duration::from_secs(3);
-/// What a shell would leave with that was ended by SIGTERM.
-const ENDED_BY_SIGNAL: i32 = 143;
+/// How often to check for timeouts.
+const TIMEOUT_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// The longest grace when the service ends the job, because the service waits no longer.
+const MAX_GRACE: Duration = Duration::from_secs(10);
+/// The time that a node has beyond the grace when the job is ended from outside.
+const NODE_END_SLACK: Duration = Duration::from_secs(3);
+/// The exit code of a shell that SIGTERM ended.
+const SIGTERM_EXIT_CODE: i32 = 143;
 
-/// Gets the secrets of a run from where they are kept.
+/// Fetches the secrets of a run.
 pub type FindSecrets<'a> = &'a dyn Fn(&SecretPlace) -> Result<SecretSet>;
 
-/// The exit code is that of the run, on every node.
+/// Runs on one node. The exit code is that of the run, on every node.
 pub fn crew_main(task: &CrewTask, secrets: FindSecrets<'_>) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
     let station = Station::of(&|name| std::env::var(name).ok());
@@ -143,35 +143,35 @@ fn order(task: &CrewTask) -> io::Result<CrewOrder> {
             order.version
         )));
     }
-    // The service has put us into the image.
+    // The service has started us inside the image.
     order.plan.resolved.container = None;
     Ok(order)
 }
 
-/// This node, and what it was given to do.
+/// This node, with its order.
 struct Crew<'a> {
     task: &'a CrewTask,
     station: Station,
     nodes: u32,
-    /// Who guards us.
+    /// The process id of our guard.
     parent: u32,
     carrier: Carrier<'a>,
     end_signal: EndSignal,
 }
 
 impl Crew<'_> {
-    /// Nothing outlives its guard.
+    /// Whether our guard is gone. Nothing may outlive its guard.
     fn is_orphan(&self) -> bool {
         std::os::unix::process::parent_id() != self.parent
     }
 
     /// The grace when the job is ended from outside.
     fn short_grace(&self) -> Duration {
-        Duration::from_millis(self.carrier.order.grace_millis).min(LONGEST_GRACE)
+        Duration::from_millis(self.carrier.order.grace_millis).min(MAX_GRACE)
     }
 }
 
-/// A problem of ours, where the service shows it. stdout is the job's.
+/// Prints a problem of ours to stderr, because stdout is the job's.
 fn complain(text: &str) {
     let _ = writeln!(io::stderr(), "tow: {text}");
 }

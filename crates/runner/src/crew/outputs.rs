@@ -1,6 +1,6 @@
-//! What a run left in the folder `outputs` below where it started, on its way to the stage when its
-//! ranks have ended: its nodes go, and `tow get` finds it there. Regular files only; no link is
-//! followed. What an earlier attempt left stays, unless this one has a file of the same name.
+//! Uploads the folder `outputs` of a run to the stage when its ranks have ended, so that `tow get`
+//! finds it after its nodes are gone. Only regular files are uploaded, and no link is followed.
+//! Files of an earlier attempt are kept, unless this one has a file of the same name.
 
 use super::complain;
 use super::periodic::Periodic;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use towline_wire::crew::keys;
 
-/// A folder with more is no result but a dataset: those belong into a datastore.
-const MOST: usize = 10_000;
+/// A folder with more files is a dataset, which belongs into a datastore.
+const MAX_OUTPUT_FILES: usize = 10_000;
 
-/// Carries what lies in `workdir` below `folder`, once, beside whatever else is to be done.
+/// Uploads `outputs` of `workdir` below `folder`, once, in a thread.
 pub(super) fn carry(workdir: &Path, folder: &Path) -> io::Result<Periodic> {
     let (from, to) = (workdir.join(keys::OUTPUTS), folder.join(keys::OUTPUTS));
     let periodic = Periodic::start(keys::OUTPUTS, move |is_last| {
         if !is_last {
-            for note in all(&from, &to, MOST) {
+            for note in all(&from, &to, MAX_OUTPUT_FILES) {
                 complain(&note);
             }
         }
@@ -28,12 +28,12 @@ pub(super) fn carry(workdir: &Path, folder: &Path) -> io::Result<Periodic> {
     Ok(periodic)
 }
 
-/// What there is to say of those that were not carried: one file does not hold up the others.
+/// Messages about files that were not uploaded. One such file does not stop the others.
 fn all(from: &Path, to: &Path, most: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let mut failed = 0;
     let mut carried = 0;
-    // A path below none ends in a slash, and that follows a link.
+    // A path joined with an empty one ends in a slash, which would follow a link.
     let below = |folder: &Path, inner: &Path| {
         if inner.as_os_str().is_empty() {
             folder.to_owned()
@@ -82,7 +82,7 @@ fn all(from: &Path, to: &Path, most: usize) -> Vec<String> {
     notes
 }
 
-/// Sorted, so that the same ones stay behind every time. A link to a folder is not one.
+/// Sorted, so that the same files are left out every time. A link to a folder is not a folder.
 fn entries(folder: &Path) -> Vec<(std::ffi::OsString, fs::FileType)> {
     if folder
         .symlink_metadata()
@@ -98,7 +98,7 @@ fn entries(folder: &Path) -> Vec<(std::ffi::OsString, fs::FileType)> {
     found
 }
 
-/// From its begin to its end: the mount takes nothing else.
+/// Written from start to end, because the mount allows nothing else.
 fn one(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
@@ -106,7 +106,7 @@ fn one(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = File::open(from)?;
     let mut target = File::create(to)?;
     io::copy(&mut source, &mut target)?;
-    super::status_file::settle(&target)
+    super::status_file::sync(&target)
 }
 
 #[cfg(test)]
@@ -120,14 +120,14 @@ mod tests {
             for (name, kind) in entries(&here) {
                 let path = here.join(name);
                 if kind.is_dir() {
-                    open.push(path)
+                    open.push(path);
                 } else {
                     found.push(
                         path.strip_prefix(folder)
                             .expect("below")
                             .display()
                             .to_string(),
-                    )
+                    );
                 }
             }
         }
@@ -146,12 +146,13 @@ mod tests {
         symlink("/etc", from.join("folder")).expect("linked");
         rustix::fs::mkfifoat(rustix::fs::CWD, from.join("pipe"), rustix::fs::Mode::RWXU)
             .expect("made");
-        assert!(all(&from, &to, MOST).is_empty());
+        assert!(all(&from, &to, MAX_OUTPUT_FILES).is_empty());
         assert_eq!(tree(&to), ["deep/er/z", "x y"]);
         assert_eq!(fs::read(to.join("x y")).expect("there"), b"one");
         fs::write(from.join("x y"), "").expect("written");
         assert!(
-            all(&from, &to, MOST).is_empty() && fs::read(to.join("x y")).expect("there").is_empty(),
+            all(&from, &to, MAX_OUTPUT_FILES).is_empty()
+                && fs::read(to.join("x y")).expect("there").is_empty(),
             "the newer one counts"
         );
     }
@@ -165,7 +166,7 @@ mod tests {
                 all(
                     &folder.path().join(name),
                     &folder.path().join("stage"),
-                    MOST
+                    MAX_OUTPUT_FILES
                 )
                 .is_empty()
             );

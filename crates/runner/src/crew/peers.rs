@@ -1,7 +1,8 @@
-//! The other nodes, as the leader has them: who has come, what they say, who is lost.
+//! The other nodes, from the leader's side: which have connected, their messages, and which are
+//! lost.
 
 use super::Pace;
-use super::line::Line;
+use super::connection::PeerConnection;
 use super::place::Station;
 use std::collections::BTreeMap;
 use std::io;
@@ -10,10 +11,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use towline_wire::crew::{FromNode, SharedToken, ToNode};
 
-/// How long is waited for the others to hear that they may leave.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long to wait until the others have the order to leave.
+const LEAVE_ORDER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the leader learns.
+/// An event that the leader handles.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Said(u32, FromNode),
@@ -27,14 +28,14 @@ pub(super) struct Peers {
     pace: Pace,
     address: SocketAddr,
     listener: Option<TcpListener>,
-    /// Called, and have not said who they are.
-    strangers: Vec<Line>,
+    /// Connections that have not introduced themselves.
+    unidentified: Vec<PeerConnection>,
     connected: BTreeMap<u32, Peer>,
 }
 
 #[derive(Debug)]
 struct Peer {
-    line: Line,
+    connection: PeerConnection,
     host: String,
 }
 
@@ -56,19 +57,19 @@ impl Peers {
             pace,
             address,
             listener: None,
-            strangers: Vec::new(),
+            unidentified: Vec::new(),
             connected: BTreeMap::new(),
         }
     }
 
-    /// Listens, if there is anybody to listen to. An error may pass: the port may be another's for
-    /// a while.
+    /// Listens, if there are other nodes. An error may be temporary: another process may have the
+    /// port.
     pub(super) fn open(&mut self) -> io::Result<()> {
         if self.nodes <= 1 || self.listener.is_some() {
             return Ok(());
         }
         let listener = match TcpListener::bind(self.address) {
-            // Not an address of this machine, but of what stands before it.
+            // Not an address of this machine, but one of a gateway before it.
             Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => {
                 TcpListener::bind((Ipv4Addr::UNSPECIFIED, self.address.port()))?
             }
@@ -82,31 +83,32 @@ impl Peers {
     pub(super) fn watches(&self) -> Vec<BorrowedFd<'_>> {
         let listener = self.listener.iter().map(AsFd::as_fd);
         listener
-            .chain(self.strangers.iter().map(AsFd::as_fd))
-            .chain(self.connected.values().map(|peer| peer.line.as_fd()))
+            .chain(self.unidentified.iter().map(AsFd::as_fd))
+            .chain(self.connected.values().map(|peer| peer.connection.as_fd()))
             .collect()
     }
 
-    /// Nodes that are not there.
+    /// Nodes that have not connected.
     pub(super) fn missing(&self) -> Vec<u32> {
         (1..self.nodes)
             .filter(|node| !self.connected.contains_key(node))
             .collect()
     }
 
-    /// Where a node is; empty for one that never came.
+    /// The address of a node; empty if it never connected.
     pub(super) fn host(&self, node: u32) -> &str {
         self.connected.get(&node).map_or("", |peer| &peer.host)
     }
 
-    /// All that happened since.
-    pub(super) fn hear(&mut self) -> Vec<Event> {
-        let mut events = self.welcome();
+    /// All events since the last call.
+    pub(super) fn receive(&mut self) -> Vec<Event> {
+        let mut events = self.accept();
         let mut gone = Vec::new();
         for (node, peer) in &mut self.connected {
-            let (said, lost) = peer.line.hear::<FromNode>();
+            let (messages, lost) = peer.connection.receive::<FromNode>();
             events.extend(
-                said.into_iter()
+                messages
+                    .into_iter()
                     .filter(|message| *message != FromNode::Alive)
                     .map(|message| Event::Said(*node, message)),
             );
@@ -124,25 +126,29 @@ impl Peers {
         events
     }
 
-    /// Lets in a node that knows the token and has a place to fill. Anybody else gets no answer.
-    fn welcome(&mut self) -> Vec<Event> {
+    /// Accepts a node that knows the token and whose place is free. Any other peer gets no answer.
+    fn accept(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
-            self.strangers.extend(Line::new(stream, self.pace).ok());
+            self.unidentified
+                .extend(PeerConnection::new(stream, self.pace).ok());
         }
-        for mut line in std::mem::take(&mut self.strangers) {
-            match line.introduction::<FromNode>() {
-                Ok(None) => self.strangers.push(line),
+        for mut connection in std::mem::take(&mut self.unidentified) {
+            match connection.introduction::<FromNode>() {
+                Ok(None) => self.unidentified.push(connection),
                 Ok(Some(FromNode::Here {
                     shared_token,
                     node,
                     host,
                 })) if shared_token == self.shared_token && (1..self.nodes).contains(&node) => {
-                    if line.keep_alive(&ToNode::Alive).is_ok()
-                        && self.connected.insert(node, Peer { line, host }).is_some()
+                    if connection.keep_alive(&ToNode::Alive).is_ok()
+                        && self
+                            .connected
+                            .insert(node, Peer { connection, host })
+                            .is_some()
                     {
-                        // Whatever it had begun is not there any more.
-                        events.push(Event::Lost(node, format!("node {node} was started anew")));
+                        // The processes of its earlier start are gone.
+                        events.push(Event::Lost(node, format!("node {node} was restarted")));
                     }
                 }
                 Ok(Some(_)) | Err(_) => {}
@@ -151,26 +157,28 @@ impl Peers {
         events
     }
 
-    /// Who cannot be told is found lost by [`Self::hear`].
-    pub(super) fn tell_all(&self, message: &ToNode) {
+    /// Sends to all. [`Self::receive`] finds out which of them are lost.
+    pub(super) fn send_all(&self, message: &ToNode) {
         for peer in self.connected.values() {
-            let _ = peer.line.tell(message);
+            let _ = peer.connection.send(message);
         }
     }
 
-    /// No longer counted with.
+    /// Stops counting on a node.
     pub(super) fn give_up(&mut self, node: u32) {
         self.connected.remove(&node);
     }
 
-    /// All may leave; waits a little until they have.
-    pub(super) fn farewell(&mut self, code: i32) {
+    /// Orders all nodes to leave, and waits a little until they have.
+    pub(super) fn dismiss_all(&mut self, code: i32) {
         self.listener = None;
-        self.tell_all(&ToNode::Leave { code });
-        self.connected.values().for_each(|peer| peer.line.finish());
+        self.send_all(&ToNode::Leave { code });
+        self.connected
+            .values()
+            .for_each(|peer| peer.connection.finish());
         let begun = Instant::now();
-        while !self.connected.is_empty() && begun.elapsed() < FAREWELL {
-            let limit = crate::carry::timespec(FAREWELL.saturating_sub(begun.elapsed()));
+        while !self.connected.is_empty() && begun.elapsed() < LEAVE_ORDER_TIMEOUT {
+            let limit = crate::carry::timespec(LEAVE_ORDER_TIMEOUT.saturating_sub(begun.elapsed()));
             let mut watched: Vec<_> = self
                 .watches()
                 .into_iter()
@@ -180,7 +188,7 @@ impl Peers {
                 .collect();
             let _ = rustix::event::poll(&mut watched, Some(&limit));
             drop(watched);
-            self.hear();
+            self.receive();
         }
     }
 }

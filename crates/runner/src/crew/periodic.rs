@@ -1,6 +1,6 @@
-//! Work that is done again and again beside the attempt, and once more when that is over.
+//! Work that is repeated in a thread while the attempt runs, and once more when it is over.
 
-use crate::code::Bell;
+use crate::code::NotifyOnDrop;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -17,21 +17,21 @@ pub(super) struct Periodic {
 }
 
 impl Periodic {
-    /// Calls `pass` at once, then after the pause that it names. It is told when it is the last
-    /// time.
+    /// Calls `pass` at once, and again after the pause that it returns. Its argument tells whether
+    /// it is the last call.
     pub(super) fn start(
         name: &str,
         mut pass: impl FnMut(bool) -> Duration + Send + 'static,
     ) -> io::Result<Self> {
         let done = eventfd(0, EventfdFlags::CLOEXEC)?;
-        let bell = Bell(done.try_clone()?);
+        let bell = NotifyOnDrop(done.try_clone()?);
         let ending = Arc::new((Mutex::new(false), Condvar::new()));
-        let heard = ending.clone();
+        let shared = ending.clone();
         let thread = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 let _bell = bell;
-                let (flag, changed) = &*heard;
+                let (flag, changed) = &*shared;
                 let mut is_last = false;
                 loop {
                     let pause = pass(is_last);
@@ -51,7 +51,7 @@ impl Periodic {
         })
     }
 
-    /// Once more, and then no more.
+    /// Asks for one last call.
     pub(super) fn finish(&self) {
         let (flag, changed) = &*self.ending;
         *flag.lock().unwrap_or_else(PoisonError::into_inner) = true;

@@ -1,4 +1,4 @@
-//! Which node this is, as the service's variables tell.
+//! The number of this node and its leader, from the service's variables.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Station {
     pub(super) node: u32,
-    /// Where node 0 is reached.
+    /// The address of node 0.
     pub(super) leader: String,
     pub(super) port: u16,
 }
@@ -40,8 +40,8 @@ impl Station {
         }
     }
 
-    /// The leader's addresses. A name is looked for in the node's own list first: this program asks
-    /// no library of the image unless it must.
+    /// The leader's addresses. `/etc/hosts` is read first, because a static program should use the
+    /// resolver of the image only if it must.
     pub(super) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         if let Ok(ip) = self.leader.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(ip, self.port)]);

@@ -1,4 +1,4 @@
-//! How an attempt stands on all nodes. The first cause to end it is the one that counts.
+//! The progress of an attempt on all nodes. The first cause to end it counts.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -6,11 +6,11 @@ use towline_core::reason::Ending;
 
 #[derive(Debug)]
 pub(super) struct Progress {
-    /// Nodes where something of it may be alive.
+    /// Nodes where processes of it may be alive.
     open: BTreeSet<u32>,
     has_started: bool,
     why: Option<Ending>,
-    /// Since when it is to end.
+    /// Since when it is being stopped.
     since: Option<Instant>,
 }
 
@@ -24,7 +24,7 @@ impl Progress {
         }
     }
 
-    /// Whether that is news.
+    /// Marks it as started. Returns whether it was not before.
     pub(super) const fn started(&mut self) -> bool {
         !std::mem::replace(&mut self.has_started, true)
     }
@@ -33,7 +33,7 @@ impl Progress {
         self.open.contains(&node)
     }
 
-    /// No other node has anything of it.
+    /// Whether only this node still has processes of it.
     pub(super) fn is_open_here_alone(&self) -> bool {
         self.open.iter().all(|node| *node == 0)
     }
@@ -46,7 +46,7 @@ impl Progress {
         self.why.is_some()
     }
 
-    /// It is to end, for this reason. Whether the others have to be told.
+    /// Stops it, for this reason. Returns whether the others must be told.
     pub(super) fn stop(&mut self, ending: Ending) -> bool {
         let is_first = self.why.is_none();
         if is_first {
@@ -56,12 +56,12 @@ impl Progress {
         is_first
     }
 
-    /// It has ended on a node.
+    /// Marks it as ended on a node.
     pub(super) fn ended(&mut self, node: u32) {
         self.open.remove(&node);
     }
 
-    /// Other nodes that should have ended by now, and have not said so.
+    /// Other nodes that should have reported their end by now.
     pub(super) fn late(&self, limit: Duration) -> Vec<u32> {
         let is_late = self.since.is_some_and(|since| since.elapsed() >= limit);
         self.open

@@ -1,8 +1,8 @@
-//! The news of a run: all that is known of its attempts, in one file that is written whole again
-//! and again. Another start of the same job reads what this one wrote.
+//! The status document of a run: everything about its attempts, in one file that is rewritten as a
+//! whole. A later start of the same job reads the file of the earlier one.
 //!
-//! Where they go a file can be torn, for there are no renames: each time they are written twice,
-//! and the newest that is whole counts.
+//! On its mount a file can be torn, because there are no renames. So each version is written twice,
+//! and the newest complete one counts.
 
 use super::{CrewTask, complain};
 use crate::far::records::{AttemptRecords, Due, Records};
@@ -16,17 +16,19 @@ use towline_core::job::RetryPolicy;
 use towline_core::reason::{Cause, Ending};
 use towline_wire::crew::{CREW_VERSION, StatusDocument};
 
-/// How long a file is tried to be written, for what carries it away may have a bad moment: one that
-/// can be done without, and one that cannot. Who is ended meanwhile is killed at it, which is no
-/// worse than to give up.
-pub(super) const BRIEFLY: Duration = Duration::from_secs(4);
-pub(super) const LONG: Duration = Duration::from_secs(600);
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(10));
+/// How long writing a file is retried, because the mount may fail for a while. The first is for a
+/// file that is not essential, the second for one that is. If the service kills us meanwhile, the
+/// result is the same as giving up.
+pub(super) const OPTIONAL_WRITE_TIMEOUT: Duration = Duration::from_secs(4);
+pub(super) const ESSENTIAL_WRITE_TIMEOUT: Duration = Duration::from_secs(600);
+/// The first and the longest pause between two tries.
+const WRITE_RETRY_PAUSES: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(10));
 
 #[derive(Debug)]
 pub(super) struct StatusFile {
     place: PathBuf,
-    /// Written before the place that others read.
+    /// Written before the file that others read.
     draft: PathBuf,
     last: PathBuf,
     cancel: PathBuf,
@@ -34,7 +36,7 @@ pub(super) struct StatusFile {
 }
 
 impl StatusFile {
-    /// What an earlier start of the job told; nothing, if this is the first.
+    /// The document of an earlier start of the job; empty if this is the first.
     pub(super) fn read(task: &CrewTask) -> io::Result<Self> {
         let place = task.status.join(format!("{}.json", task.run));
         let last = task.folder.join("news.json");
@@ -55,7 +57,7 @@ impl StatusFile {
         })
     }
 
-    /// How often the service had started the job before, as far as that left a claim.
+    /// How often the service has started the job before, as far as a claim tells.
     pub(super) fn starts(&self) -> u32 {
         let restarts = self
             .status
@@ -73,7 +75,7 @@ impl StatusFile {
         self.cancel.exists()
     }
 
-    /// What follows, by the rule that all clusters have.
+    /// The next step, by the rule that all clusters share.
     pub(super) fn due(&self, policy: Option<&RetryPolicy>) -> Due {
         let records = |of: &AttemptReport| AttemptRecords {
             claim: of.claim.clone(),
@@ -95,7 +97,7 @@ impl StatusFile {
         .due(policy)
     }
 
-    /// Nothing of an attempt may run before this is written.
+    /// Records a claim. Nothing of an attempt may run before this is written.
     pub(super) fn claim(&mut self, attempt: u32, claim: Claim) -> io::Result<()> {
         self.status.attempts.push(AttemptReport {
             attempt,
@@ -104,7 +106,7 @@ impl StatusFile {
             held: None,
             end: None,
         });
-        self.write(LONG)
+        self.write(ESSENTIAL_WRITE_TIMEOUT)
     }
 
     pub(super) fn started(&mut self, attempt: u32) {
@@ -116,7 +118,7 @@ impl StatusFile {
         self.change(attempt, |report| report.held = Some(held));
     }
 
-    /// The first to say so is right.
+    /// Records the end. The first record counts.
     pub(super) fn end(&mut self, attempt: u32, ending: Ending) -> io::Result<()> {
         let end = End {
             at: towline_host::clock::now(),
@@ -137,12 +139,12 @@ impl StatusFile {
                 end: Some(end),
             }),
         }
-        self.write(LONG)
+        self.write(ESSENTIAL_WRITE_TIMEOUT)
     }
 
-    /// Ends what was begun and not ended. A rank that had failed, while only the nodes were kept,
-    /// says how.
-    pub(super) fn close_open(&mut self, ending: &Ending) -> io::Result<()> {
+    /// Ends the attempt that has begun and not ended. If a rank had failed and only the nodes were
+    /// held, that failure is the ending.
+    pub(super) fn end_open_attempt(&mut self, ending: &Ending) -> io::Result<()> {
         let open = self
             .status
             .attempts
@@ -163,11 +165,12 @@ impl StatusFile {
             .try_for_each(|(attempt, ending)| self.end(attempt, ending))
     }
 
-    /// This start of the job is not the first. Whatever an earlier one had open ended with it; and
-    /// nodes that an attempt lost were taken away, it turns out, for the cluster has given it
-    /// others. Where the user has a rule for such nodes, that counts.
-    pub(super) fn begin_anew(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
-        self.close_open(&Ending::cause(Cause::Preempted).detail("the cluster started it anew"))?;
+    /// Called when this start of the job is not the first. Any attempt that an earlier start had
+    /// open ended with it. If an attempt lost nodes, the cluster had taken them away, because it
+    /// has now given it others: that is a preemption, unless the user has a retry rule for lost
+    /// nodes.
+    pub(super) fn restart(&mut self, policy: Option<&RetryPolicy>) -> io::Result<()> {
+        self.end_open_attempt(&Ending::cause(Cause::Preempted).detail("the cluster restarted it"))?;
         if self.is_cancelled()
             || policy.is_some_and(|policy| policy.when.contains(&Cause::NodeFailed))
         {
@@ -184,21 +187,21 @@ impl StatusFile {
         };
         let why = end.ending.detail.take().unwrap_or_default();
         end.ending =
-            Ending::cause(Cause::Preempted).detail(format!("the cluster started it anew: {why}"));
-        self.write(LONG)
+            Ending::cause(Cause::Preempted).detail(format!("the cluster restarted it: {why}"));
+        self.write(ESSENTIAL_WRITE_TIMEOUT)
     }
 
-    /// It is over: the same, beside the logs.
+    /// Writes a copy beside the logs when the run is over.
     pub(super) fn conclude(&mut self) {
         if let Err(error) = self
             .encode()
-            .and_then(|bytes| write_whole(&self.last, &bytes, LONG))
+            .and_then(|bytes| write_whole(&self.last, &bytes, ESSENTIAL_WRITE_TIMEOUT))
         {
-            complain(&format!("the last news could not be written: {error}"));
+            complain(&format!("the last status could not be written: {error}"));
         }
     }
 
-    /// For what is good to know and can do without.
+    /// Writes a change that is useful but not essential.
     fn change(&mut self, attempt: u32, change: impl FnOnce(&mut AttemptReport)) {
         if let Some(report) = self
             .status
@@ -208,20 +211,20 @@ impl StatusFile {
         {
             change(report);
         }
-        if let Err(error) = self.write(BRIEFLY) {
+        if let Err(error) = self.write(OPTIONAL_WRITE_TIMEOUT) {
             complain(&error.to_string());
         }
     }
 
-    fn write(&mut self, patience: Duration) -> io::Result<()> {
+    fn write(&mut self, timeout: Duration) -> io::Result<()> {
         self.status.written = towline_host::clock::now();
         let bytes = self.encode()?;
-        write_whole(&self.draft, &bytes, patience)
-            .and_then(|()| write_whole(&self.place, &bytes, patience))
+        write_whole(&self.draft, &bytes, timeout)
+            .and_then(|()| write_whole(&self.place, &bytes, timeout))
             .map_err(|error| {
                 io::Error::new(
                     error.kind(),
-                    format!("the news could not be written: {error}"),
+                    format!("the status could not be written: {error}"),
                 )
             })
     }
@@ -231,8 +234,8 @@ impl StatusFile {
     }
 }
 
-/// What cannot be read is passed over for what can; alone it is an error, for with none a run would
-/// begin anew.
+/// The newest document that can be read. It is an error if none can, because without one the run
+/// would begin anew.
 fn newest<const COUNT: usize>(
     found: [io::Result<Option<StatusDocument>>; COUNT],
 ) -> io::Result<Option<StatusDocument>> {
@@ -245,7 +248,7 @@ fn newest<const COUNT: usize>(
                     .as_ref()
                     .is_none_or(|known| known.written < status.written) =>
             {
-                newest = Some(status)
+                newest = Some(status);
             }
             Ok(_) => {}
             Err(error) => problem = Some(error),
@@ -257,7 +260,7 @@ fn newest<const COUNT: usize>(
     }
 }
 
-/// News that were cut off at their begin are none.
+/// A document that was cut off at its beginning counts as missing.
 fn load(path: &Path) -> io::Result<Option<StatusDocument>> {
     let bytes = match fs::read(path) {
         Ok(bytes) => bytes,
@@ -278,13 +281,13 @@ fn load(path: &Path) -> io::Result<Option<StatusDocument>> {
     Ok(Some(status))
 }
 
-/// Writes a file whole, in place: where it goes there are no renames.
-pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::Result<()> {
+/// Writes a whole file in place, because the mount has no renames.
+pub(super) fn write_whole(path: &Path, bytes: &[u8], timeout: Duration) -> io::Result<()> {
     let begun = Instant::now();
-    let mut pause = PAUSES.0;
+    let mut pause = WRITE_RETRY_PAUSES.0;
     loop {
         match write_once(path, bytes) {
-            Err(error) if begun.elapsed() + pause > patience => {
+            Err(error) if begun.elapsed() + pause > timeout => {
                 return Err(io::Error::new(
                     error.kind(),
                     format!("{}: {error}", path.display()),
@@ -293,7 +296,7 @@ pub(super) fn write_whole(path: &Path, bytes: &[u8], patience: Duration) -> io::
             Err(_) => std::thread::park_timeout(pause),
             Ok(()) => return Ok(()),
         }
-        pause = (pause * 3).min(PAUSES.1);
+        pause = (pause * 3).min(WRITE_RETRY_PAUSES.1);
     }
 }
 
@@ -303,11 +306,11 @@ fn write_once(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
-    settle(&file)
+    sync(&file)
 }
 
-/// What goes wrong when a file is closed is told to nobody; not every mount can do this.
-pub(super) fn settle(file: &File) -> io::Result<()> {
+/// Syncs a file, because errors on close are not reported. Some mounts do not support it.
+pub(super) fn sync(file: &File) -> io::Result<()> {
     match file.sync_all() {
         Err(error) if !matches!(error.raw_os_error(), Some(code) if can_do_without(code)) => {
             Err(error)
@@ -399,14 +402,14 @@ mod tests {
             .expect("written");
         assert!(matches!(status_file.due(None), Due::Nothing(_)));
         let mut later = StatusFile::read(&task).expect("there");
-        later.begin_anew(None).expect("written");
+        later.restart(None).expect("written");
         assert_eq!(later.due(None), Due::Begin(2));
-        // What failed by itself did.
+        // An attempt that failed by itself is not repeated.
         later.claim(2, claim(1)).expect("written");
         later
             .end(2, Ending::cause(Cause::ExitCode))
             .expect("written");
-        later.begin_anew(None).expect("nothing to write");
+        later.restart(None).expect("nothing to write");
         assert_eq!(
             later.due(None),
             Due::Nothing(Ending::cause(Cause::ExitCode))
@@ -430,7 +433,7 @@ mod tests {
         );
         let mut later = StatusFile::read(&task).expect("there");
         later
-            .close_open(&Ending::cause(Cause::Preempted))
+            .end_open_attempt(&Ending::cause(Cause::Preempted))
             .expect("written");
         assert_eq!(later.due(None), Due::Nothing(failed));
     }

@@ -1,5 +1,5 @@
-//! The log of one rank on our own stdout, which the service shows beside the job. It is apart from
-//! the sending of logs: nobody may be reading there.
+//! Copies the log of one rank to our own stdout, which the service shows. It is separate from the
+//! upload of logs, because stdout may block.
 
 use super::periodic::Periodic;
 use std::fs::File;
@@ -8,16 +8,16 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const SHORTEST: Duration = Duration::from_millis(100);
-const LONGEST: Duration = Duration::from_secs(1);
+const MIN_TEE_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_TEE_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) fn tee(log: PathBuf) -> io::Result<Periodic> {
     let mut tee = Tee {
         log,
         file: None,
         at: 0,
-        pause: SHORTEST,
-        is_heard: true,
+        pause: MIN_TEE_INTERVAL,
+        has_reader: true,
     };
     Periodic::start("echo", move |_| tee.pass())
 }
@@ -27,29 +27,29 @@ struct Tee {
     file: Option<File>,
     at: u64,
     pause: Duration,
-    /// Somebody may still be reading.
-    is_heard: bool,
+    /// Whether stdout still has a reader.
+    has_reader: bool,
 }
 
 impl Tee {
     fn pass(&mut self) -> Duration {
-        let copied = if self.is_heard {
+        let copied = if self.has_reader {
             self.copy()
         } else {
             Ok(false)
         };
         self.pause = match copied {
-            Ok(true) => SHORTEST,
-            Ok(false) => (self.pause * 2).min(LONGEST),
+            Ok(true) => MIN_TEE_INTERVAL,
+            Ok(false) => (self.pause * 2).min(MAX_TEE_INTERVAL),
             Err(_) => {
-                self.is_heard = false;
-                LONGEST
+                self.has_reader = false;
+                MAX_TEE_INTERVAL
             }
         };
         self.pause
     }
 
-    /// Whether there was anything new.
+    /// Copies new bytes. Returns whether there were any.
     fn copy(&mut self) -> io::Result<bool> {
         if self.file.is_none() {
             self.file = File::open(&self.log).ok();
@@ -58,7 +58,7 @@ impl Tee {
             return Ok(false);
         };
         if file.metadata()?.len() < self.at {
-            // The job has emptied it: what is there now is new.
+            // The job has truncated the log: all of it is new.
             self.at = 0;
         }
         let mut buffer = vec![0; 64 << 10];

@@ -1,7 +1,8 @@
-//! What takes minutes with the usual pace: nodes that do not come, leaders that are not there.
+//! Cases that would take minutes with the real timeouts: nodes that do not come, leaders that are
+//! missing.
 
 use super::carrier::Carrier;
-use super::line::Line;
+use super::connection::PeerConnection;
 use super::peers::{Event, Peers};
 use super::place::Station;
 use super::status_file::StatusFile;
@@ -14,7 +15,7 @@ use towline_core::reason::Cause;
 use towline_core::resolve::{Surroundings, resolve};
 use towline_wire::crew::{FromNode, SharedToken};
 
-const QUICK: Pace = Pace {
+const QUICK_PACE: Pace = Pace {
     alive_every: Duration::from_millis(20),
     silence: Duration::from_secs(5),
     meeting: Duration::from_secs(1),
@@ -32,7 +33,7 @@ fn task(folder: &Path) -> CrewTask {
         store: None,
         at: Vec::new(),
         local: folder.join("local"),
-        pace: QUICK,
+        pace: QUICK_PACE,
     }
 }
 
@@ -110,17 +111,18 @@ fn nodes_that_do_not_come_are_named() {
             }
             std::thread::yield_now();
         };
-        let mut line = Line::new(stream, QUICK).expect("a line");
-        line.tell(&FromNode::Here {
-            shared_token: SharedToken::new("token"),
-            node: 2,
-            host: "b".into(),
-        })
-        .expect("told");
-        line.keep_alive(&FromNode::Alive).expect("a thread");
+        let mut connection = PeerConnection::new(stream, QUICK_PACE).expect("a line");
+        connection
+            .send(&FromNode::Here {
+                shared_token: SharedToken::new("token"),
+                node: 2,
+                host: "b".into(),
+            })
+            .expect("told");
+        connection.keep_alive(&FromNode::Alive).expect("a thread");
         loop {
-            let (said, lost) = line.hear::<towline_wire::crew::ToNode>();
-            if let Some(code) = said.iter().find_map(|message| {
+            let (messages, lost) = connection.receive::<towline_wire::crew::ToNode>();
+            if let Some(code) = messages.iter().find_map(|message| {
                 if let towline_wire::crew::ToNode::Leave { code } = message {
                     Some(*code)
                 } else {
@@ -155,7 +157,7 @@ fn who_finds_no_leader_leaves() {
         follower::follow(crew(&task, free_station(1))).expect("followed"),
         1
     );
-    // And who finds one that never lets it in.
+    // The same with a leader that never answers.
     let mute = TcpListener::bind("127.0.0.1:0").expect("a port");
     let station = Station {
         port: mute.local_addr().expect("an address").port(),
@@ -168,26 +170,27 @@ fn who_finds_no_leader_leaves() {
 #[test]
 fn only_who_belongs_is_let_in_and_only_once() {
     let station = free_station(0);
-    let mut peers = Peers::new(&station, 3, &SharedToken::new("token"), QUICK);
+    let mut peers = Peers::new(&station, 3, &SharedToken::new("token"), QUICK_PACE);
     peers.open().expect("a port");
     let call = |token: &str, node: u32| {
-        let line = Line::new(
+        let connection = PeerConnection::new(
             TcpStream::connect(station.addresses().expect("known")[0]).expect("called"),
-            QUICK,
+            QUICK_PACE,
         )
         .expect("a line");
-        line.tell(&FromNode::Here {
-            shared_token: SharedToken::new(token),
-            node,
-            host: format!("host-{node}"),
-        })
-        .expect("told");
-        line.keep_alive(&FromNode::Alive).expect("a thread");
-        line
+        connection
+            .send(&FromNode::Here {
+                shared_token: SharedToken::new(token),
+                node,
+                host: format!("host-{node}"),
+            })
+            .expect("told");
+        connection.keep_alive(&FromNode::Alive).expect("a thread");
+        connection
     };
     let until = |peers: &mut Peers, missing: &[u32]| {
         while peers.missing() != missing {
-            assert_eq!(peers.hear(), []);
+            assert_eq!(peers.receive(), []);
         }
     };
     let _strangers = [call("other", 1), call("token", 0), call("token", 3)];
@@ -202,9 +205,9 @@ fn only_who_belongs_is_let_in_and_only_once() {
     let _again = call("token", 1);
     let mut events = Vec::new();
     while events.is_empty() {
-        events = peers.hear();
+        events = peers.receive();
     }
-    assert_eq!(events, [Event::Lost(1, "node 1 was started anew".into())]);
+    assert_eq!(events, [Event::Lost(1, "node 1 was restarted".into())]);
     assert!(peers.missing().is_empty(), "the new one is there");
     drop(first);
 }

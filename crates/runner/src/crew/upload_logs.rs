@@ -1,9 +1,9 @@
-//! The logs of one node, on their way to the stage: in parts of a fixed size, of which only the
-//! last changes. A log that its job emptied or wrote anew is followed.
+//! Uploads the logs of one node to the stage, in parts of a fixed size, of which only the last
+//! changes. It also handles logs that the job truncates or rewrites.
 
 use super::complain;
 use super::periodic::Periodic;
-use super::status_file::{BRIEFLY, LONG, write_whole};
+use super::status_file::{ESSENTIAL_WRITE_TIMEOUT, OPTIONAL_WRITE_TIMEOUT, write_whole};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
@@ -15,21 +15,21 @@ use towline_snapshot::digest::Digest;
 use towline_wire::crew::{LOG_PART_BYTES, keys};
 use towline_wire::layout::parse_log_name;
 
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(5);
-/// A last part that is no larger is worth being written again for any news.
-const SMALL: u64 = 64 << 10;
-/// A larger one is worth it once this share of it is new.
-const SHARE: u64 = 8;
+const MIN_UPLOAD_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_UPLOAD_INTERVAL: Duration = Duration::from_secs(5);
+/// A pass that wrote no more than this is followed by the next after the shortest interval.
+const SMALL_PASS_BYTES: u64 = 64 << 10;
+/// A larger pass is too, if it wrote at most this many bytes for each new one.
+const MAX_WRITTEN_PER_NEW_BYTE: u64 = 8;
 
-/// Sends the logs of `attempt` from `local`, where they grow, below `folder`.
+/// Uploads the logs of `attempt` from `local`, where they grow, below `folder`.
 pub(super) fn upload_logs(attempt: u32, local: PathBuf, folder: PathBuf) -> io::Result<Periodic> {
     let mut upload = LogUpload {
         attempt,
         local,
         folder,
         logs: BTreeMap::new(),
-        pause: SHORTEST,
+        pause: MIN_UPLOAD_INTERVAL,
         buffer: Vec::new(),
         has_complained: false,
     };
@@ -46,16 +46,16 @@ struct LogUpload {
     has_complained: bool,
 }
 
-/// How far a log has come.
+/// How much of a log has been uploaded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Sent {
-    /// Bytes that lie in parts.
+    /// Bytes that are in parts.
     length: u64,
-    /// What the part was that holds the last of them.
+    /// The digest of the last part.
     last: Option<Digest>,
 }
 
-/// What a pass did.
+/// The result of one pass.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     fresh: u64,
@@ -73,17 +73,18 @@ impl LogUpload {
             }
             Err(_) => {}
         }
-        let is_worth_it =
-            load.fresh > 0 && (load.written <= SMALL || load.fresh * SHARE >= load.written);
+        let is_worth_it = load.fresh > 0
+            && (load.written <= SMALL_PASS_BYTES
+                || load.fresh * MAX_WRITTEN_PER_NEW_BYTE >= load.written);
         self.pause = if is_worth_it {
-            SHORTEST
+            MIN_UPLOAD_INTERVAL
         } else {
-            (self.pause * 2).min(LONGEST)
+            (self.pause * 2).min(MAX_UPLOAD_INTERVAL)
         };
         self.pause
     }
 
-    /// One log that cannot be sent does not hold up the others.
+    /// A log that cannot be uploaded does not stop the others.
     fn all(&mut self, is_last: bool, load: &mut Load) -> io::Result<()> {
         let mut outcome = Ok(());
         for entry in fs::read_dir(&self.local)? {
@@ -110,8 +111,8 @@ impl LogUpload {
     }
 }
 
-/// Brings the parts to what the log is now. What was done is kept in `sent` also where it fails.
-/// One that has not grown is looked into only the last time.
+/// Updates the parts to the present log. `sent` records the progress even on failure. A log that
+/// has not grown is only checked in the last pass.
 fn send(
     file: &File,
     parts: &Path,
@@ -125,7 +126,7 @@ fn send(
         return Ok(());
     }
     if length < sent.length || !is_same(file, sent, buffer)? {
-        *sent = anew(parts, sent.length, length)?;
+        *sent = start_over(parts, sent.length, length)?;
     }
     let mut index = sent.length / LOG_PART_BYTES;
     while sent.length < length {
@@ -137,14 +138,18 @@ fn send(
             buffer,
         )?;
         if begin + count <= sent.length {
-            // It shrinks while we read: the next pass sees to it.
+            // The log shrinks while we read it: the next pass handles that.
             return Ok(());
         }
-        // What is not sent the last time is lost.
+        // Bytes that the last pass does not upload are lost.
         write_whole(
             &parts.join(keys::part(index)),
             buffer,
-            if is_last { LONG } else { BRIEFLY },
+            if is_last {
+                ESSENTIAL_WRITE_TIMEOUT
+            } else {
+                OPTIONAL_WRITE_TIMEOUT
+            },
         )?;
         load.fresh += begin + count - sent.length;
         load.written += count;
@@ -157,8 +162,8 @@ fn send(
     Ok(())
 }
 
-/// Whether what was sent last is still there: a log may be emptied and grow past where it was
-/// between two looks.
+/// Whether the uploaded bytes are still in the log. A log may be truncated and grow beyond its old
+/// length between two passes.
 fn is_same(file: &File, sent: &Sent, buffer: &mut Vec<u8>) -> io::Result<bool> {
     let Some(last) = &sent.last else {
         return Ok(true);
@@ -168,8 +173,8 @@ fn is_same(file: &File, sent: &Sent, buffer: &mut Vec<u8>) -> io::Result<bool> {
     Ok(Digest::of(buffer) == *last)
 }
 
-/// The log is another one: all of it is sent again. Parts it does not reach any more go.
-fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
+/// Starts over because the log is another one, and removes parts beyond its end.
+fn start_over(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
     for index in now.div_ceil(LOG_PART_BYTES).max(1)..before.div_ceil(LOG_PART_BYTES) {
         match fs::remove_file(parts.join(keys::part(index))) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -177,12 +182,12 @@ fn anew(parts: &Path, before: u64, now: u64) -> io::Result<Sent> {
         }
     }
     if now == 0 {
-        write_whole(&parts.join(keys::part(0)), b"", BRIEFLY)?;
+        write_whole(&parts.join(keys::part(0)), b"", OPTIONAL_WRITE_TIMEOUT)?;
     }
     Ok(Sent::default())
 }
 
-/// Up to `count` bytes from there; fewer at the end.
+/// Reads up to `count` bytes; fewer at the end of the file.
 fn fill(file: &File, from: u64, count: u64, buffer: &mut Vec<u8>) -> io::Result<u64> {
     buffer.resize(usize::try_from(count).unwrap_or(usize::MAX), 0);
     let mut at = 0;
@@ -214,7 +219,7 @@ mod tests {
                 sent: Sent::default(),
             }
         }
-        /// Writes the log, sends it, and gives back what lies in its parts, with their number.
+        /// Writes the log, uploads it, and returns the content of its parts, with their number.
         fn round(&mut self, bytes: &[u8]) -> (Vec<u8>, usize) {
             let log = self.folder.path().join("log");
             fs::write(&log, bytes).expect("written");

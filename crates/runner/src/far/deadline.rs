@@ -1,18 +1,18 @@
-//! The end of a job's time, seen coming. The scheduler's own early signal is only a reason to look:
-//! to a job that it has started again it sends it too soon.
+//! Watches for the end of a job's time. The scheduler's own warning signal is only a reason to ask
+//! it, because it sends that signal too early to a job that it has started again.
 
 use super::scheduler;
 use std::time::{Duration, Instant};
 
-/// The shortest and the longest notice that ranks have.
-const LEAD: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
-/// The scheduler is not asked more often than this.
-const ASK_EVERY: Duration = Duration::from_secs(10);
+/// The shortest and the longest time between SIGTERM and the time limit.
+const WARNING_LEAD_TIMES: (Duration, Duration) = (Duration::from_secs(15), Duration::from_secs(60));
+/// The shortest interval between two questions to the scheduler.
+const MIN_QUERY_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Deadline {
     job: String,
-    /// When the time is up; `None` where there is no limit, or none is known.
+    /// When the time is up; `None` if there is no limit, or none is known.
     end: Option<Instant>,
     lead: Duration,
     asked: Instant,
@@ -21,7 +21,9 @@ pub(super) struct Deadline {
 impl Deadline {
     pub(super) fn of(job: &str) -> Self {
         let left = scheduler::time_left(job);
-        let lead = left.map_or(LEAD.1, |left| (left / 4).clamp(LEAD.0, LEAD.1));
+        let lead = left.map_or(WARNING_LEAD_TIMES.1, |left| {
+            (left / 4).clamp(WARNING_LEAD_TIMES.0, WARNING_LEAD_TIMES.1)
+        });
         let now = Instant::now();
         Self {
             job: job.to_owned(),
@@ -31,7 +33,7 @@ impl Deadline {
         }
     }
 
-    /// Whether the ranks are to be ended now, so that there is time for it.
+    /// Whether the ranks must be ended now, so that their grace fits before the limit.
     pub(super) fn is_near(&mut self, signalled: bool) -> bool {
         let near = |end: Option<Instant>, lead: Duration| {
             end.is_some_and(|end| end.saturating_duration_since(Instant::now()) <= lead)
@@ -39,9 +41,9 @@ impl Deadline {
         if !signalled && !near(self.end, self.lead) {
             return false;
         }
-        if signalled || self.asked.elapsed() >= ASK_EVERY {
+        if signalled || self.asked.elapsed() >= MIN_QUERY_INTERVAL {
             self.asked = Instant::now();
-            // One that does not answer has not given us more time.
+            // A scheduler that does not answer has not extended the time.
             if let Some(left) = scheduler::time_left(&self.job) {
                 self.end = Some(Instant::now() + left);
             }

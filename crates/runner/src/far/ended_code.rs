@@ -1,7 +1,7 @@
-//! The code of a run that has ended. Every run has a tree of its own in the stage folder; a
-//! thousand runs of one snapshot would fill a home. When a run has ended, what is still exactly as
-//! its snapshot has it is removed; what the run wrote stays. A record says so before the first file
-//! goes, so that the tree can be read as before: from the folder, else from the snapshot.
+//! Removes the code of a run that has ended. Every run has a tree of its own in the stage folder; a
+//! thousand runs of one snapshot would fill a home. Files that are unchanged since the snapshot are
+//! removed; files that the run wrote are kept. A record is written before the first file goes, so
+//! that the tree can be read as before: from the folder, else from the snapshot.
 
 use super::records::{Due, Records};
 use std::fs;
@@ -13,7 +13,7 @@ use towline_snapshot::shed::{absent, shed};
 use towline_snapshot::store::FolderStore;
 use towline_wire::stage::{CodeRemoved, Order, RunFolder, StageFolder};
 
-/// What is written down of a run whose code was removed.
+/// The record of a run whose code was removed.
 pub fn removed(folder: &RunFolder) -> io::Result<Option<CodeRemoved>> {
     match fs::read(folder.code_removed()) {
         Ok(bytes) => serde_json::from_slice(&bytes)
@@ -33,7 +33,7 @@ pub fn snapshot(stage: &StageFolder, record: &CodeRemoved) -> io::Result<(Folder
     Ok((store, root))
 }
 
-/// Removes it, if the run has ended. What `stop` cuts short the next call goes on with.
+/// Removes the code if the run has ended. If `stop` interrupts it, the next call continues.
 pub fn remove(
     stage: &StageFolder,
     order: &Order,
@@ -80,7 +80,7 @@ pub fn remove(
             ..record
         };
         towline_host::once::create(&folder.code_removed(), &serde_json::to_vec(&record)?)?;
-        // Whoever was first has seen the whole tree.
+        // The first caller has seen the whole tree.
         removed(&folder)?.ok_or_else(|| io::Error::other("a record is gone"))?
     };
     if shed(&root, &tree, stop).map_err(io::Error::other)? {

@@ -1,38 +1,40 @@
-//! The head of a job: claims the next attempt of its run, has it carried on every node, and writes
-//! down how it ended. What follows is decided here, on the cluster, whether or not anybody looks.
+//! The head of a job: claims the next attempt of its run, starts it on every node, and records how it
+//! ended. The head also decides what follows, on the cluster, with or without a client.
+
+mod code;
+mod node_ends;
+mod node_starter;
+mod signals;
+mod stopping;
 
 use super::deadline::Deadline;
 use super::ended_code;
 use super::lease::{Lease, is_lapsed};
 use super::records::{self, Due, Records};
 use super::scheduler;
-use crate::code::Layout;
 use crate::launch::free_port;
-use rustix::event::{PollFd, PollFlags, poll};
+use node_ends::combined;
+use signals::Signals;
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use stopping::Stopping;
 use towline_core::RunId;
 use towline_core::cluster::{Claim, End, Held, JobStart};
 use towline_core::reason::{Cause, Ending};
 use towline_host::crash;
-use towline_wire::runner::CodeOrder;
-use towline_wire::stage::{Holder, LEASE_EVERY, Order, Record, RunFolder, StageFolder, StopOrder};
+use towline_wire::stage::{Holder, Order, Record, RunFolder, StageFolder, StopOrder};
 
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// What a node may take beyond the grace to write down its end.
-const SLACK: Duration = Duration::from_secs(3);
-/// How long the nodes of an ended run may be kept for removing its code.
-const TIDYING: Duration = Duration::from_secs(10);
+/// How often the head checks records, leases and its child.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// The time that a node has beyond the grace to record its end.
+const NODE_END_SLACK: Duration = Duration::from_secs(3);
+/// How long the nodes of an ended run are kept at most while its code is removed.
+const TIDY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Runs as the batch process. The exit code is what the scheduler shows.
+/// Runs as the batch process. The exit code is the one that the scheduler shows.
 pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
     let stage = StageFolder::new(stage);
@@ -63,49 +65,9 @@ pub fn head_main(stage: &Path, submission: &RunId) -> io::Result<i32> {
         folder,
         leaving: false,
         lost: false,
-        leases_looked: Instant::now(),
+        leases_checked: Instant::now(),
     };
     head.serve()
-}
-
-/// What the scheduler tells by signals.
-struct Signals {
-    end: UnixStream,
-    soon: UnixStream,
-}
-
-impl Signals {
-    fn new() -> io::Result<Self> {
-        let heard = |signal| -> io::Result<UnixStream> {
-            let (ours, theirs) = UnixStream::pair()?;
-            ours.set_nonblocking(true)?;
-            signal_hook::low_level::pipe::register(signal, theirs)?;
-            Ok(ours)
-        };
-        Ok(Self {
-            end: heard(signal_hook::consts::SIGTERM)?,
-            soon: heard(signal_hook::consts::SIGUSR1)?,
-        })
-    }
-
-    fn wait(&self, limit: Duration) {
-        let limit = crate::carry::timespec(limit);
-        let _ = poll(
-            &mut [
-                PollFd::new(&self.end, PollFlags::IN),
-                PollFd::new(&self.soon, PollFlags::IN),
-            ],
-            Some(&limit),
-        );
-    }
-
-    fn is_end(&mut self) -> bool {
-        self.end.read(&mut [0; 8]).is_ok_and(|count| count > 0)
-    }
-
-    fn is_soon(&mut self) -> bool {
-        self.soon.read(&mut [0; 8]).is_ok_and(|count| count > 0)
-    }
 }
 
 struct Head {
@@ -117,11 +79,11 @@ struct Head {
     me: JobStart,
     signals: Signals,
     deadline: Deadline,
-    /// The scheduler ends this job, or has it back in its queue: no further attempt begins in it.
+    /// The scheduler ends this job or has requeued it: no further attempt begins in it.
     leaving: bool,
-    /// A node of it is gone.
+    /// The job has lost a node.
     lost: bool,
-    leases_looked: Instant,
+    leases_checked: Instant,
 }
 
 impl Head {
@@ -136,14 +98,13 @@ impl Head {
                     records::drop_secrets(&self.stage, &self.submission);
                     if !self.leaving {
                         let begun = Instant::now();
-                        // What is left is removed by the next site; nodes are not kept waiting for
-                        // it.
+                        // The next site removes the rest; the nodes do not wait for it.
                         let _ = ended_code::remove(&self.stage, &self.order, &self.run, &|| {
-                            begun.elapsed() > TIDYING
+                            begun.elapsed() > TIDY_TIMEOUT
                         });
                     }
                     if self.leaving {
-                        // The scheduler may have put it back for a start that nobody wants.
+                        // The scheduler may have requeued a job that has nothing left to do.
                         scheduler::withdraw(&self.me.job);
                     }
                     return Ok(ending.passed_code());
@@ -153,7 +114,7 @@ impl Head {
                     else {
                         continue;
                     };
-                    if !self.outlives(attempt, &claim)? {
+                    if !self.end_open_attempt(attempt, &claim)? {
                         return Ok(0);
                     }
                 }
@@ -163,17 +124,18 @@ impl Head {
         }
     }
 
-    /// An attempt that another start began and nobody ended. A start after it waits until nothing
-    /// of it can be alive, and ends it; any other is one too many and leaves.
-    fn outlives(&mut self, attempt: u32, claim: &Claim) -> io::Result<bool> {
-        let later = claim.by.job == self.me.job && claim.by.restarts < self.me.restarts;
+    /// Deals with an attempt that another start of the job began and did not end. A later start
+    /// waits until nothing of the attempt can be alive, ends it and returns `true`. Any other start
+    /// is superfluous and returns `false`.
+    fn end_open_attempt(&mut self, attempt: u32, claim: &Claim) -> io::Result<bool> {
+        let is_later = claim.by.job == self.me.job && claim.by.restarts < self.me.restarts;
         let leases = self.leases(attempt, claim);
         let claim_file = self.folder.record(attempt, Record::Claim);
-        if !later && !is_lapsed(&leases, &claim_file)? {
+        if !is_later && !is_lapsed(&leases, &claim_file)? {
             return Ok(false);
         }
         if claim.by == self.me {
-            // Our own start, once more: nobody can say what it did.
+            // This very start claimed it before: it is unknown what it did.
             return Ok(false);
         }
         let ending = Ending::cause(Cause::NodeFailed).detail(format!(
@@ -193,7 +155,7 @@ impl Head {
         while !self.folder.record(attempt, Record::End).exists()
             && !is_lapsed(&leases, &claim_file)?
         {
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             if self.signals.is_end() {
                 return Ok(false);
             }
@@ -211,7 +173,7 @@ impl Head {
             .collect()
     }
 
-    /// The first to say so is right.
+    /// Records the end. The first record counts.
     fn end(&self, attempt: u32, ending: Ending) -> io::Result<()> {
         crash::pass("head.end.before");
         records::make(
@@ -243,7 +205,7 @@ impl Head {
         let lease = Lease::take(self.folder.lease(attempt, Holder::Head))?;
         let ending = self.carry(attempt, &claim, &lease)?;
         if lease.is_lost() {
-            // Whoever comes after us says how it ended.
+            // The next start of the job decides how it ended.
             self.leaving = true;
             return Ok(());
         }
@@ -269,9 +231,9 @@ impl Head {
         crash::pass("head.started");
         let mut over = None;
         while over.is_none() {
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             over = nodes.child.try_wait()?;
-            self.look(attempt, &mut stopping)?;
+            self.check_for_end(attempt, &mut stopping)?;
             if lease.is_lost() || stopping.is_late(self.grace()) {
                 let _ = nodes.child.kill();
                 towline_host::process::kill_all_descendants();
@@ -279,10 +241,10 @@ impl Head {
                 break;
             }
         }
-        // The runner of the only node may have been killed: nothing of it lives on.
+        // The runner of the only node may have been killed and have left processes behind.
         towline_host::process::kill_all_descendants();
         if !lease.is_lost() {
-            self.outlast(attempt, claim)?;
+            self.stop_silent_nodes(attempt, claim)?;
         }
         let ends = self.node_ends(attempt, claim)?;
         let uncollected = self.uncollected(&ends);
@@ -291,278 +253,19 @@ impl Head {
                 &ends,
                 claim,
                 over.and_then(|status| status.code()),
-                nodes.complaint().as_deref(),
+                nodes.error().as_deref(),
             )
         });
         Ok(ending.with_uncollected(uncollected.as_deref()))
     }
 
-    /// Why something that was written has not reached its store, where that is so.
-    fn uncollected(&self, ends: &[Option<End>]) -> Option<String> {
-        let told = ends
-            .iter()
-            .flatten()
-            .find_map(|end| end.ending.uncollected.clone());
-        let nobody_collected =
-            super::node::writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
-        told.or_else(|| nobody_collected.then(|| super::node::CUT_SHORT.to_owned()))
-    }
-
-    /// What started the runners on other nodes may be killed before them: who left no word there is
-    /// told to end, and nothing of it can be alive when this returns.
-    fn outlast(&mut self, attempt: u32, claim: &Claim) -> io::Result<()> {
-        if self.order.plan.resolved.shape.nodes <= 1 || self.silent(attempt, claim)?.is_empty() {
-            return Ok(());
-        }
-        let ending =
-            Ending::cause(Cause::NodeFailed).detail("what started it on its nodes is gone");
-        records::make(
-            &self.folder,
-            attempt,
-            Record::Stop,
-            &StopOrder {
-                ending,
-                at_once: true,
-                by_scheduler: false,
-            },
-        )?;
-        let claim_file = self.folder.record(attempt, Record::Claim);
-        loop {
-            let silent = self.silent(attempt, claim)?;
-            if silent.is_empty() || is_lapsed(&silent, &claim_file)? {
-                return Ok(());
-            }
-            self.signals.wait(LOOK_EVERY);
-            self.leaving |= self.signals.is_end();
-        }
-    }
-
-    /// The leases of nodes that have not told how it ended there.
-    fn silent(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<PathBuf>> {
-        let ends = self.node_ends(attempt, claim)?;
-        let silent = (0..)
-            .zip(&ends)
-            .filter(|(_, end)| end.is_none())
-            .map(|(node, _)| self.folder.lease(attempt, Holder::Node(node)));
-        Ok(silent.collect())
-    }
-
-    /// A node of which nothing is heard any more, though it had begun.
-    fn lost_node(&mut self, attempt: u32, claim: &Claim) -> io::Result<Option<Ending>> {
-        if self.order.plan.resolved.shape.nodes <= 1 || self.leases_looked.elapsed() < LEASE_EVERY {
-            return Ok(None);
-        }
-        self.leases_looked = Instant::now();
-        let claim_file = self.folder.record(attempt, Record::Claim);
-        for lease in self.silent(attempt, claim)? {
-            if lease.exists() && is_lapsed(std::slice::from_ref(&lease), &claim_file)? {
-                // Nothing more is begun on these nodes.
-                self.lost = true;
-                let host = (0..)
-                    .zip(&claim.hosts)
-                    .find(|(node, _)| self.folder.lease(attempt, Holder::Node(*node)) == lease)
-                    .map_or("", |(_, host)| host);
-                return Ok(Some(
-                    Ending::cause(Cause::NodeFailed)
-                        .detail(format!("nothing is heard of its node {host} any more")),
-                ));
-            }
-        }
-        Ok(None)
-    }
-
     fn grace(&self) -> Duration {
-        Duration::from_millis(self.order.grace_millis) + SLACK
+        Duration::from_millis(self.order.grace_millis) + NODE_END_SLACK
     }
 
-    /// The code, once for all nodes. An ending, where it could not be laid out or is not wanted any
-    /// more.
-    fn lay_out(&mut self, attempt: u32, stopping: &mut Stopping) -> io::Result<Option<Ending>> {
-        let Some(code) = &self.order.plan.resolved.code else {
-            return Ok(None);
-        };
-        let order = CodeOrder {
-            snapshot: code.snapshot.clone().unwrap_or_default(),
-            store: self.stage.snapshots().to_string_lossy().into_owned(),
-            target: self.folder.code().to_string_lossy().into_owned(),
-            root: String::new(),
-            links: Vec::new(),
-            mapped: code.mapped.clone(),
-        };
-        let layout = Layout::begin(order, attempt)?;
-        while !layout.is_over() {
-            let limit = crate::carry::timespec(LOOK_EVERY);
-            let _ = poll(
-                &mut [
-                    PollFd::from_borrowed_fd(layout.watch(), PollFlags::IN),
-                    PollFd::new(&self.signals.end, PollFlags::IN),
-                ],
-                Some(&limit),
-            );
-            self.look(attempt, stopping)?;
-            if stopping.ending.is_some() {
-                layout.stop();
-            }
-        }
-        let laid_out = layout.finish();
-        Ok(stopping.ending.clone().or_else(|| {
-            laid_out.err().map(|error| {
-                Ending::cause(Cause::NotStarted)
-                    .detail(format!("the code could not be laid out: {error}"))
-            })
-        }))
-    }
-
-    fn start_nodes(&self, attempt: u32, claim: &Claim) -> io::Result<Nodes> {
-        let own = std::env::current_exe()?.to_string_lossy().into_owned();
-        let mut words = vec![
-            own,
-            super::NODE_VERB.to_owned(),
-            self.stage.root().to_string_lossy().into_owned(),
-        ];
-        words.extend([
-            self.submission.to_string(),
-            self.run.to_string(),
-            attempt.to_string(),
-        ]);
-        let nodes = self.order.plan.resolved.shape.nodes;
-        if claim.hosts.len() < nodes as usize {
-            return Err(io::Error::other(format!(
-                "{nodes} nodes were asked for and {} were given",
-                claim.hosts.len()
-            )));
-        }
-        if nodes > 1 {
-            return Nodes::listen(
-                scheduler::on_each_node(nodes, &words)
-                    .stderr(Stdio::piped())
-                    .spawn()?,
-            );
-        }
-        let own = std::process::id().to_string();
-        let mut command = Command::new(&words[0]);
-        command
-            .args(&words[1..])
-            .env("SLURM_NODEID", "0")
-            .env(super::HEAD_PID, own)
-            .stdin(Stdio::null())
-            .process_group(0);
-        Nodes::listen(command.spawn()?)
-    }
-
-    /// Whether it is to end, and tells the nodes so.
-    fn look(&mut self, attempt: u32, stopping: &mut Stopping) -> io::Result<()> {
-        let (ended, soon) = (self.signals.is_end(), self.signals.is_soon());
-        if stopping.ending.is_some() {
-            return Ok(());
-        }
-        let found = Records::read(&self.folder)?;
-        let of = found.attempts.get(&attempt);
-        let told = of.and_then(|of| of.stop.clone());
-        let ending = if let Some(StopOrder { ending, .. }) = told {
-            self.leaving = true;
-            Some(ending)
-        } else if found.cancelled {
-            Some(Ending::cause(Cause::ByUser))
-        } else if ended {
-            self.leaving = true;
-            Some(scheduler::why_ended(
-                &self.me,
-                of.and_then(|of| of.claim.as_ref())
-                    .map_or(&[], |claim| &claim.hosts[..]),
-            ))
-        } else if self.deadline.is_near(soon) {
-            Some(Ending::cause(Cause::TimeLimit))
-        } else {
-            let claim = of.and_then(|of| of.claim.as_ref());
-            match self.first_failure(attempt)? {
-                // A signal from the scheduler that has not come to us yet: it says why.
-                Some(Ending {
-                    cause: Some(Cause::ByUser),
-                    ..
-                }) => {
-                    self.leaving = true;
-                    Some(scheduler::why_ended(
-                        &self.me,
-                        claim.map_or(&[], |claim| &claim.hosts[..]),
-                    ))
-                }
-                Some(ending) => Some(ending),
-                None => claim
-                    .map(|claim| self.lost_node(attempt, claim))
-                    .transpose()?
-                    .flatten(),
-            }
-        };
-        if let Some(ending) = ending {
-            records::make(
-                &self.folder,
-                attempt,
-                Record::Stop,
-                &StopOrder {
-                    ending: ending.clone(),
-                    at_once: false,
-                    by_scheduler: ended,
-                },
-            )?;
-            *stopping = Stopping {
-                ending: Some(ending),
-                since: Some(Instant::now()),
-            };
-        }
-        Ok(())
-    }
-
-    /// Of several nodes the first that failed ends the others.
-    fn first_failure(&self, attempt: u32) -> io::Result<Option<Ending>> {
-        let nodes = self.order.plan.resolved.shape.nodes;
-        if nodes <= 1 {
-            return Ok(None);
-        }
-        let mut failed: Option<End> = None;
-        for node in 0..nodes {
-            if let Some(end) = self
-                .node_end(attempt, node)?
-                .filter(|end| end.ending.cause.is_some())
-                && failed.as_ref().is_none_or(|first| end.at < first.at)
-            {
-                failed = Some(end);
-            }
-        }
-        Ok(failed.map(|end| end.ending))
-    }
-
-    fn node_end(&self, attempt: u32, node: u32) -> io::Result<Option<End>> {
-        match fs::read(self.folder.node_end(attempt, node)) {
-            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn node_ends(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<Option<End>>> {
-        let nodes = u32::try_from(claim.hosts.len())
-            .unwrap_or(u32::MAX)
-            .min(self.order.plan.resolved.shape.nodes);
-        (0..nodes)
-            .map(|node| self.node_end(attempt, node))
-            .collect()
-    }
-
-    /// Keeps the nodes after a failure, if the user asked for that.
+    /// Holds the nodes after a failure, if the user asked for that.
     fn hold(&mut self, attempt: u32, ending: Ending) -> io::Result<Ending> {
-        let failed = matches!(
-            ending.cause,
-            Some(
-                Cause::ExitCode
-                    | Cause::Signal
-                    | Cause::OutOfMemory
-                    | Cause::SetUp
-                    | Cause::NotStarted
-                    | Cause::ImagePull
-                    | Cause::Data
-            )
-        );
+        let failed = ending.cause.is_some_and(Cause::is_own_failure);
         let Some(span) = self
             .order
             .plan
@@ -585,201 +288,33 @@ impl Head {
             },
         )?;
         while begun.elapsed() < Duration::from_secs(span.0) {
-            self.signals.wait(LOOK_EVERY);
+            self.signals.wait(CHECK_INTERVAL);
             if self.signals.is_end() {
                 self.leaving = true;
                 break;
             }
-            if self.folder.cancel().exists() || self.signals.is_soon() {
+            if self.folder.cancel().exists() || self.signals.is_near_end() {
                 break;
             }
         }
         Ok(ending)
     }
 
-    /// What follows in this job, or in its next life.
+    /// Requeues the job where the next attempt cannot begin in it.
     fn follow(&mut self, ending: &Ending) -> io::Result<()> {
         let found = Records::read(&self.folder)?;
         let Due::Begin(_) = found.due(self.order.plan.resolved.retry.as_ref()) else {
             return Ok(());
         };
         if (ending.cause == Some(Cause::TimeLimit) || self.lost) && !self.leaving {
-            // No time is left in this life of the job, or not all of its nodes are.
+            // The job has no time left, or has lost a node.
             self.leaving = true;
             crash::pass("head.requeue.before");
             scheduler::requeue(&self.me.job)?;
             crash::pass("head.requeue.done");
-            // It is ended by the scheduler, which has it back in its queue.
+            // The scheduler ends this start of the job and queues it again.
             self.signals.wait(Duration::from_secs(60));
         }
         Ok(())
-    }
-}
-
-/// What runs on the nodes of an attempt, or starts it there.
-struct Nodes {
-    child: Child,
-    /// What it complained of last.
-    complaint: Arc<Mutex<Option<String>>>,
-    listener: Option<JoinHandle<()>>,
-}
-
-impl Nodes {
-    /// What it says is passed on to the job's own output; its last complaint is remembered.
-    fn listen(mut child: Child) -> io::Result<Self> {
-        let complaint = Arc::new(Mutex::new(None));
-        let heard = complaint.clone();
-        let listener = child
-            .stderr
-            .take()
-            .map(|said| {
-                std::thread::Builder::new()
-                    .name("srun".into())
-                    .spawn(move || pass_on(said, &heard))
-            })
-            .transpose()?;
-        Ok(Self {
-            child,
-            complaint,
-            listener,
-        })
-    }
-
-    /// Once it has ended.
-    fn complaint(self) -> Option<String> {
-        if let Some(listener) = self.listener {
-            let begun = Instant::now();
-            // Somebody else may have its other end.
-            while !listener.is_finished() && begun.elapsed() < SLACK {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-        }
-        self.complaint
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-    }
-}
-
-fn pass_on(said: ChildStderr, complaint: &Mutex<Option<String>>) {
-    let mut lines = BufReader::new(said);
-    let mut line = Vec::new();
-    while lines
-        .read_until(b'\n', &mut line)
-        .is_ok_and(|count| count > 0)
-    {
-        let _ = io::stderr().write_all(&line);
-        if let Some(text) = String::from_utf8_lossy(&line)
-            .trim()
-            .strip_prefix("srun: error: ")
-        {
-            // The first says why; those that follow tell what came of it.
-            complaint
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .get_or_insert_with(|| text.to_owned());
-        }
-        line.clear();
-    }
-}
-
-/// An end that is under way.
-#[derive(Default)]
-struct Stopping {
-    ending: Option<Ending>,
-    since: Option<Instant>,
-}
-
-impl Stopping {
-    fn is_late(&self, grace: Duration) -> bool {
-        self.since.is_some_and(|since| since.elapsed() > grace)
-    }
-}
-
-/// The ending of an attempt, from those of its nodes.
-fn combined(
-    ends: &[Option<End>],
-    claim: &Claim,
-    code: Option<i32>,
-    complaint: Option<&str>,
-) -> Ending {
-    let failed = ends
-        .iter()
-        .flatten()
-        .filter(|end| end.ending.cause.is_some())
-        .min_by_key(|end| end.at);
-    if let Some(end) = failed {
-        return end.ending.clone();
-    }
-    match ends.iter().position(Option::is_none) {
-        None => Ending::success(),
-        Some(node) => {
-            let host = claim.hosts.get(node).map_or("", String::as_str);
-            let said = code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"));
-            let said = complaint.map_or(said, |complaint| format!("srun: {complaint}"));
-            Ending::cause(Cause::NodeFailed)
-                .detail(format!("node {node} ({host}) left nothing behind ({said})"))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use towline_core::time::Moment;
-
-    #[test]
-    fn the_first_node_to_fail_says_how_it_ended() {
-        let claim = Claim {
-            by: JobStart {
-                job: "1".into(),
-                restarts: 0,
-            },
-            at: Moment(0),
-            hosts: vec!["a".into(), "b".into()],
-            port: 1,
-        };
-        let end = |at, ending| {
-            Some(End {
-                at: Moment(at),
-                ending,
-            })
-        };
-        let failed = Ending::cause(Cause::ExitCode);
-        assert_eq!(
-            combined(
-                &[end(5, Ending::success()), end(6, Ending::success())],
-                &claim,
-                Some(0),
-                None
-            ),
-            Ending::success()
-        );
-        assert_eq!(
-            combined(
-                &[end(9, Ending::cause(Cause::Signal)), end(6, failed.clone())],
-                &claim,
-                Some(1),
-                None
-            ),
-            failed
-        );
-        let silent = combined(&[end(5, Ending::success()), None], &claim, Some(137), None);
-        assert_eq!(
-            (silent.cause, silent.detail.as_deref()),
-            (
-                Some(Cause::NodeFailed),
-                Some("node 1 (b) left nothing behind (code 137)")
-            )
-        );
-        let expired = combined(
-            &[None, None],
-            &claim,
-            Some(167),
-            Some("Task launch for StepId=7.0 failed on node b: Job credential expired"),
-        );
-        assert!(expired.detail.is_some_and(
-            |detail| detail.contains("Job credential expired") && detail.contains("node 0 (a)")
-        ));
     }
 }

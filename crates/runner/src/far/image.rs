@@ -1,5 +1,5 @@
-//! An image on a node of a far cluster: its runtime is looked for here, and which GPUs are ours is
-//! what the scheduler says.
+//! The image of a run on a node of a far cluster. The runtime is searched for on the node, and the
+//! scheduler tells which GPUs are ours.
 
 use std::path::Path;
 use towline_core::cluster::GpuMake;
@@ -8,8 +8,8 @@ use towline_core::{Error, Result};
 use towline_host::program::find_program;
 use towline_wire::runner::Assignment;
 
-/// What of the node's own variables means something inside an image.
-const KEPT: [&str; 5] = [
+/// The node's own variables that have a meaning inside an image.
+const KEPT_VARIABLES: [&str; 5] = [
     "SLURM_",
     "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
@@ -18,11 +18,13 @@ const KEPT: [&str; 5] = [
 ];
 
 pub(super) fn is_kept(variable: &str) -> bool {
-    KEPT.iter().any(|begin| variable.starts_with(begin))
+    KEPT_VARIABLES
+        .iter()
+        .any(|begin| variable.starts_with(begin))
 }
 
-/// Fits the container of an assignment to this node. `code` is where the code lay when it was
-/// submitted.
+/// Adapts the container of an assignment to this node. `code` is the code's folder on the
+/// submitter's machine.
 pub(super) fn fit(assignment: &mut Assignment, node: u32, code: Option<&str>) -> Result<()> {
     let Some(order) = &mut assignment.container else {
         return Ok(());
@@ -41,12 +43,12 @@ pub(super) fn fit(assignment: &mut Assignment, node: u32, code: Option<&str>) ->
     order.variables.0 = std::env::vars()
         .filter(|(name, _)| !name.starts_with("TOW_"))
         .collect();
-    // A folder of the machine it was submitted from is nothing here, even if one is called so.
+    // A folder of the submitter's machine does not exist here, or is another one of the same name.
     order.binds.retain(|bind| Some(bind.as_str()) != code);
     let make = make();
     let given = given(|name| std::env::var(name).ok());
     if runtime == Runtime::Apptainer {
-        // It shows all that the job may use, under the numbers that the scheduler gave.
+        // Apptainer shows all GPUs of the job, under the numbers that the scheduler gave.
         let word = match make {
             _ if given.is_empty() => None,
             GpuMake::Nvidia => Some("--nv"),
@@ -78,7 +80,7 @@ fn make() -> GpuMake {
     }
 }
 
-/// The numbers of our GPUs on this node, as the node counts them.
+/// The numbers of our GPUs on this node.
 fn given(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
     let list = ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"]
         .into_iter()

@@ -1,6 +1,6 @@
-//! A lease says that something of an attempt may be alive: its holder touches a file again and
-//! again. Who cannot touch it any more ends what it holds, before anybody else may take the lease
-//! for lapsed. Ages are told by the file system's own clock, for hosts disagree.
+//! A lease says that processes of an attempt may be alive: its holder touches a file periodically.
+//! A holder that cannot touch it any more ends its processes before another may take the lease for
+//! lapsed. The file system's own clock gives the age, because the clocks of hosts differ.
 
 use std::fs;
 use std::io;
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use towline_wire::stage::{LEASE_EVERY, LEASE_GIVEN_UP, LEASE_LAPSED};
 
-/// A lease that is held. Touched by a thread of its own, which a file system that hangs may hold
-/// up.
+/// A lease that is held. A thread of its own touches it, because a hanging file system may block
+/// that.
 #[derive(Debug)]
 pub(super) struct Lease {
     path: PathBuf,
@@ -37,7 +37,8 @@ impl Lease {
             .spawn(move || {
                 while !over.load(Ordering::Relaxed) {
                     std::thread::park_timeout(LEASE_EVERY);
-                    // Counted from before the write: the file is at least as young as we think.
+                    // Counted from before the write, so that we never think the file younger than
+                    // it is.
                     let begun = Instant::now();
                     if !over.load(Ordering::Relaxed) && fs::write(&path, b"").is_ok() {
                         *touched.lock().unwrap_or_else(PoisonError::into_inner) = begun;
@@ -47,7 +48,7 @@ impl Lease {
         Ok(lease)
     }
 
-    /// It could not be touched for too long: others may think us dead any moment.
+    /// Whether it could not be touched for too long: others may take it for lapsed at any moment.
     pub(super) fn is_lost(&self) -> bool {
         self.touched
             .lock()
@@ -64,8 +65,8 @@ impl Drop for Lease {
     }
 }
 
-/// Whether nothing of an attempt can be alive, by its leases. One that was never taken counts as
-/// lapsed only when the claim is old enough for it to have been.
+/// Whether no process of an attempt can be alive, by its leases. A lease that was never taken
+/// counts as lapsed only if the claim is old enough.
 pub fn is_lapsed(leases: &[PathBuf], claim: &Path) -> io::Result<bool> {
     let now = clock_of(claim)?;
     for path in leases.iter().map(PathBuf::as_path).chain([claim]) {
@@ -93,7 +94,7 @@ fn clock_of(beside: &Path) -> io::Result<std::time::SystemTime> {
         rustix::system::uname().nodename().to_string_lossy(),
         std::process::id()
     ));
-    // Without a byte in it, it needs no room on a full disk.
+    // An empty file needs no space on a full disk.
     fs::write(&probe, b"")?;
     let now = fs::metadata(&probe)?.modified();
     let _ = fs::remove_file(&probe);

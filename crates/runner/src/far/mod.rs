@@ -1,5 +1,5 @@
-//! A run on a far cluster: the head is what the scheduler starts, and on every node of the job a
-//! runner carries that node's ranks. They meet in the run's folder, which all hosts share.
+//! A run on a far cluster. The scheduler starts the head, and on every node of the job a runner
+//! starts that node's ranks. They communicate through the run's folder, which all hosts share.
 
 mod deadline;
 pub mod ended_code;
@@ -16,6 +16,6 @@ pub use node::{NodeTask, local_disk, node_main};
 
 /// Started by the head on each node: `tow __node STAGE SUBMISSION RUN ATTEMPT`.
 pub const NODE_VERB: &str = "__node";
-/// The process id of who started a runner and ends what it leaves behind: the head, where it is on
-/// the same node.
-const HEAD_PID: &str = "TOW_HEAD_PID";
+/// The process id of the process that started a runner and ends what it leaves behind: the head, if
+/// it is on the same node.
+const HEAD_PID_VARIABLE: &str = "TOW_HEAD_PID";

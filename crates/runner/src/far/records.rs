@@ -1,4 +1,4 @@
-//! What the records of a run's folder say.
+//! The records in a run's folder.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -14,7 +14,7 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::retry::{Next, after};
 use towline_wire::stage::{Order, Record, RunFolder, StageFolder, StopOrder};
 
-/// One attempt, as far as it is written down.
+/// The records of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttemptRecords {
     pub claim: Option<Claim>,
@@ -24,26 +24,26 @@ pub struct AttemptRecords {
     pub stop: Option<StopOrder>,
 }
 
-/// All of a run's, by attempt. Attempt 0 is a run that ended before its first.
+/// All records of a run, by attempt. Attempt 0 is a run that ended before its first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Records {
     pub attempts: BTreeMap<u32, AttemptRecords>,
     pub cancelled: bool,
 }
 
-/// What is to be done for a run by whoever would carry it.
+/// The next step for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Due {
     /// It has ended.
     Nothing(Ending),
-    /// This attempt was begun and has no end.
+    /// This attempt has begun and has no end.
     Open(u32),
     /// This attempt comes next.
     Begin(u32),
 }
 
 impl Records {
-    /// Reads them all; a run that has no folder has none.
+    /// Reads them all. A run without a folder has none.
     pub fn read(folder: &RunFolder) -> io::Result<Self> {
         let mut records = Self::default();
         let entries = match fs::read_dir(folder.root()) {
@@ -82,7 +82,7 @@ impl Records {
         Ok(records)
     }
 
-    /// What follows, by the rule that all agree on.
+    /// The next step, by the rule that all clusters share.
     pub fn due(&self, policy: Option<&RetryPolicy>) -> Due {
         let mut counted = 0;
         let mut last = 0;
@@ -111,7 +111,7 @@ impl Records {
         }
     }
 
-    /// Whoever asked for the end gets it, even if something else was quicker.
+    /// The ending of a cancelled run is the cancel, even if something else ended it first.
     fn final_ending(&self, ending: &Ending) -> Ending {
         if self.cancelled && ending.cause == Some(Cause::Preempted) {
             Ending::cause(Cause::ByUser)
@@ -121,8 +121,7 @@ impl Records {
     }
 }
 
-/// Drops the secrets of a submission once the last of its runs has ended: nobody needs them any
-/// more.
+/// Removes the secrets of a submission once the last of its runs has ended.
 pub fn drop_secrets(stage: &StageFolder, submission: &RunId) {
     let path = stage.secrets(submission);
     if !path.exists() {
@@ -142,7 +141,7 @@ pub fn drop_secrets(stage: &StageFolder, submission: &RunId) {
     }
 }
 
-/// A record; one that is not whole was never made and is passed over.
+/// Reads a record. An incomplete file counts as missing.
 fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match fs::read(path) {
         Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
@@ -151,10 +150,10 @@ fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
-/// How long to wait before a record is written again that found no room.
-const ROOM_PAUSE: Duration = Duration::from_millis(500);
+/// How long to wait before writing a record again on a full disk.
+const DISK_FULL_PAUSE: Duration = Duration::from_millis(500);
 
-/// Makes a record, unless there is one.
+/// Makes a record, unless it exists.
 pub fn make<T: Serialize>(
     folder: &RunFolder,
     attempt: u32,
@@ -164,14 +163,14 @@ pub fn make<T: Serialize>(
     create(&folder.record(attempt, what), record)
 }
 
-/// Makes a file of a run, unless there is one. On a full disk it waits for room: what is known of
-/// an attempt must not be forgotten, and our lease lives on meanwhile.
+/// Makes a file of a run, unless it exists. On a full disk it waits for space, because an end that
+/// is known must not be forgotten; our lease goes on meanwhile.
 pub(super) fn create<T: Serialize>(path: &Path, record: &T) -> io::Result<bool> {
     let bytes = serde_json::to_vec(record).map_err(io::Error::other)?;
     loop {
         match towline_host::once::create(path, &bytes) {
             Err(error) if towline_host::filesystem::is_no_room(&error) => {
-                std::thread::sleep(ROOM_PAUSE)
+                std::thread::sleep(DISK_FULL_PAUSE);
             }
             other => return other,
         }

@@ -1,5 +1,5 @@
-//! What a job asks of the scheduler that started it. Answers have a time limit: a scheduler that
-//! hangs must not keep a run from ending.
+//! Questions and orders of a job to the scheduler that started it. Each has a timeout, because a
+//! scheduler that hangs must not keep a run from ending.
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use towline_core::cluster::JobStart;
 use towline_core::reason::{Cause, Ending};
 
-const PATIENCE: Duration = Duration::from_secs(8);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// This start of this job, as the scheduler's variables tell.
+/// This start of this job, from the scheduler's variables.
 pub(super) fn this_start() -> io::Result<JobStart> {
     let job = std::env::var("SLURM_JOB_ID")
         .map_err(|_| io::Error::other("this is not a job of Slurm: SLURM_JOB_ID is not set"))?;
@@ -21,7 +21,7 @@ pub(super) fn this_start() -> io::Result<JobStart> {
     Ok(JobStart { job, restarts })
 }
 
-/// Which of an array's tasks this is.
+/// The number of this task in its array.
 pub(super) fn this_task() -> Option<u32> {
     std::env::var("SLURM_ARRAY_TASK_ID").ok()?.parse().ok()
 }
@@ -37,7 +37,7 @@ pub(super) fn hosts() -> io::Result<Vec<String>> {
     let Ok(list) = std::env::var("SLURM_JOB_NODELIST") else {
         return Ok(vec![own()]);
     };
-    // A single name needs no help.
+    // A single host name needs no expansion.
     if !list.contains(['[', ',']) {
         return Ok(vec![list]);
     }
@@ -57,7 +57,7 @@ pub(super) fn hosts() -> io::Result<Vec<String>> {
     }
 }
 
-/// The words that start `own` once on each of `nodes` nodes.
+/// The command that starts `own` once on each of `nodes` nodes.
 pub(super) fn on_each_node(nodes: u32, own: &[String]) -> Command {
     let mut command = Command::new("srun");
     command
@@ -71,7 +71,7 @@ pub(super) fn on_each_node(nodes: u32, own: &[String]) -> Command {
         "--cpu-bind=none",
         "--mpi=none",
     ]);
-    // All of each node's share is the one runner's there: GPUs, CPUs and memory.
+    // The one runner of each node gets all of the job's GPUs, CPUs and memory there.
     if let Ok(cpus) = std::env::var("SLURM_CPUS_PER_TASK") {
         command.arg(format!("--cpus-per-task={cpus}"));
     }
@@ -79,20 +79,20 @@ pub(super) fn on_each_node(nodes: u32, own: &[String]) -> Command {
     command
 }
 
-/// Puts this job back into the queue: it is ended here and starts again, with all its time.
+/// Requeues this job: it is ended here and starts again, with all its time.
 pub(super) fn requeue(job: &str) -> io::Result<()> {
     ask("scontrol", &["requeue", job]).map(|_| ())
 }
 
-/// Takes this job out of the queue, should it be back there.
+/// Cancels this job if it has been requeued.
 pub(super) fn withdraw(job: &str) {
     let _ = quiet(Command::new("scancel").arg(job)).spawn();
 }
 
-/// Why the scheduler ends this job, when it does. While it does so its state is `COMPLETING`,
-/// whatever the cause; what else it says tells them apart.
+/// Why the scheduler ends this job. Its state is `COMPLETING` meanwhile, whatever the cause; other
+/// fields of its answer tell the causes apart.
 pub(super) fn why_ended(me: &JobStart, hosts: &[String]) -> Ending {
-    let said = ask("scontrol", &["show", "job", "-o", &me.job]).unwrap_or_default();
+    let output = ask("scontrol", &["show", "job", "-o", &me.job]).unwrap_or_default();
     let down = || {
         ask(
             "sinfo",
@@ -100,12 +100,13 @@ pub(super) fn why_ended(me: &JobStart, hosts: &[String]) -> Ending {
         )
         .unwrap_or_default()
     };
-    judge(&said, me, down)
+    ending_of(&output, me, down)
 }
 
-fn judge(said: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
+fn ending_of(output: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
     let value = |key: &str| {
-        said.split_whitespace()
+        output
+            .split_whitespace()
             .find_map(|word| word.strip_prefix(key))
             .unwrap_or_default()
     };
@@ -119,7 +120,7 @@ fn judge(said: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
         "NODE_FAIL" => Ending::cause(Cause::NodeFailed),
         "PREEMPTED" => Ending::cause(Cause::Preempted),
         _ if is_set(value("PreemptTime=")) => Ending::cause(Cause::Preempted),
-        // Also how it looks while it is put back because one of its nodes is gone.
+        // The same shows while the job is requeued because one of its nodes is gone.
         _ if requeued => match nodes()
             .lines()
             .filter_map(|line| line.split_once(' '))
@@ -137,7 +138,7 @@ fn judge(said: &str, me: &JobStart, nodes: impl Fn() -> String) -> Ending {
     }
 }
 
-/// What is left of the job's time, as the scheduler has it now: it may have been given more.
+/// The job's remaining time, as the scheduler has it now. The limit may have been raised.
 pub(super) fn time_left(job: &str) -> Option<Duration> {
     ask("squeue", &["-h", "-j", job, "-o", "%L"])
         .ok()
@@ -167,7 +168,7 @@ fn quiet(command: &mut Command) -> &mut Command {
         .process_group(0)
 }
 
-/// What a command says, if it says so in time.
+/// The output of a command, if it comes in time.
 fn ask(program: &str, words: &[&str]) -> io::Result<String> {
     let mut command = Command::new(program);
     command
@@ -185,7 +186,7 @@ fn ask(program: &str, words: &[&str]) -> io::Result<String> {
         let mut text = String::new();
         out.read_to_string(&mut text).map(|_| text)
     })?;
-    match wait_for(&mut child, PATIENCE)? {
+    match wait_for(&mut child, COMMAND_TIMEOUT)? {
         Some(0) => reader
             .join()
             .map_err(|_| io::Error::other("its answer was lost"))?,
@@ -239,8 +240,8 @@ mod tests {
             job: "35".into(),
             restarts: 0,
         };
-        let cause = |said: &str, nodes: &str| judge(said, &me, || nodes.to_owned()).cause;
-        // As Slurm 22.05 says it in the second after SIGTERM.
+        let cause = |output: &str, nodes: &str| ending_of(output, &me, || nodes.to_owned()).cause;
+        // The output of Slurm 22.05 in the second after SIGTERM.
         let preempted = "JobId=35 JobState=COMPLETING Reason=None Dependency=(null) Restarts=1 \
             ExitCode=0:0 EndTime=Unknown NodeList=c[1-3]";
         let cancelled = "JobId=37 JobState=COMPLETING Reason=None Restarts=0 ExitCode=0:0 \

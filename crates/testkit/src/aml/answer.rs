@@ -1,4 +1,4 @@
-//! What the service says, and the shape of its refusals.
+//! The answers of the service, and the shape of its refusals.
 
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ pub(super) fn refusal(status: u16, code: &str, message: &str) -> Answer {
     Answer::json(status, json!({"error": {"code": code, "message": message}}))
 }
 
-/// Refusals of the service behind it, which adds what it is.
+/// Refusals of the service behind the resource manager, which add their kind.
 pub(super) fn user_error(status: u16, message: &str, inner: &Value) -> Answer {
     let more = |kind: &str, value: &Value| json!({"type": kind, "info": {"value": value}});
     let error = json!({

@@ -1,17 +1,18 @@
-//! What a run left: the same files by run history's paths and by those of the artifact service.
+//! The artifacts of a run: the same files by the paths of run history and by those of the artifact
+//! service.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
-use super::document::{CONTAINER, Job};
+use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::ids::Scope;
 use super::jobs::seen;
 use super::world::World;
 use serde_json::{Value, json};
 
-const LIFETIME: i64 = 3600;
+const SIGNATURE_SECONDS: i64 = 3600;
 
-/// `artifacts/ExperimentRun/dcid.RUN/…` of the artifact service; a path follows it, or is asked for
-/// by name.
+/// `artifacts/ExperimentRun/dcid.RUN/…` of the artifact service. The path follows, or is a
+/// parameter.
 pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -> Outcome {
     let found = match words {
         [
@@ -71,7 +72,7 @@ fn answer(world: &World, run: &str, kind: &[&str], path: &str) -> Outcome {
     let all = || {
         world
             .blobs
-            .list(CONTAINER, &format!("{prefix}{path}"))
+            .list(ARTIFACTS_CONTAINER, &format!("{prefix}{path}"))
             .map_err(broken)
     };
     let names = || -> Result<Vec<String>, Answer> {
@@ -98,7 +99,7 @@ fn answer(world: &World, run: &str, kind: &[&str], path: &str) -> Outcome {
         ["content"] => {
             let bytes = world
                 .blobs
-                .get(CONTAINER, &format!("{prefix}{path}"))
+                .get(ARTIFACTS_CONTAINER, &format!("{prefix}{path}"))
                 .map_err(broken)?;
             Ok(Answer::bytes(200, bytes.ok_or_else(|| missing(run, path))?))
         }
@@ -120,11 +121,12 @@ fn artifact(run: &str, path: &str) -> Value {
 
 fn content(world: &World, run: &str, path: &str) -> Value {
     let blob = format!("{}{path}", Job::artifacts(run));
-    let signature = world
-        .blobs
-        .account
-        .blob_sas(CONTAINER, &blob, "r", LIFETIME);
-    json!({"contentUri": format!("{}?{signature}", world.blobs.address(CONTAINER, &blob)), "origin": "ExperimentRun", "container": format!("dcid.{run}"), "path": path})
+    let signature =
+        world
+            .blobs
+            .account
+            .blob_sas(ARTIFACTS_CONTAINER, &blob, "r", SIGNATURE_SECONDS);
+    json!({"contentUri": format!("{}?{signature}", world.blobs.address(ARTIFACTS_CONTAINER, &blob)), "origin": "ExperimentRun", "container": format!("dcid.{run}"), "path": path})
 }
 
 fn missing(run: &str, path: &str) -> Answer {

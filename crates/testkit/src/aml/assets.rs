@@ -1,4 +1,4 @@
-//! Things with versions: codes, environments, data.
+//! Assets with versions: codes, environments, data.
 
 use super::answer::{Answer, Outcome, good, invalid, not_found, user_error};
 use super::call::Call;
@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use towline_host::clock;
 
-/// Kind, name and version to what was put, in the order of putting.
+/// The stored assets by kind, name and version, in the order of putting.
 #[derive(Debug, Default)]
 pub(super) struct Assets(BTreeMap<(String, String, String), Entry>);
 
-/// What cannot change once put, and what the service calls it.
-const FIXED: [(&str, &str, &str, &str); 3] = [
+/// Fields that cannot change once put, and their names in the service's refusal.
+const IMMUTABLE_FIELDS: [(&str, &str, &str, &str); 3] = [
     ("codes", "codeUri", "code version", "code uri"),
     ("environments", "image", "environment", "image"),
     ("data", "dataUri", "data version", "data uri"),
 ];
 
-/// What must be there.
-const NEEDED: [(&str, &str); 2] = [("data", "dataUri"), ("data", "dataType")];
+/// Fields that must be present.
+const REQUIRED_FIELDS: [(&str, &str); 2] = [("data", "dataUri"), ("data", "dataType")];
 
 impl Assets {
     fn get(&self, kind: &str, name: &str, version: &str, unseen: Duration) -> Option<&Entry> {
@@ -31,12 +31,12 @@ impl Assets {
             .get(&(kind.to_owned(), name.to_owned(), version.to_owned()))
             .filter(|entry| entry.is_seen(unseen))
     }
-    /// Whether it is there, seen by reads or not.
+    /// Whether it exists, visible to reads or not.
     pub(super) fn has(&self, kind: &str, name: &str, version: &str) -> bool {
         self.0
             .contains_key(&(kind.to_owned(), name.to_owned(), version.to_owned()))
     }
-    /// What was put, seen by reads or not.
+    /// Its properties, visible to reads or not.
     pub(super) fn properties(&self, kind: &str, name: &str, version: &str) -> Option<&Value> {
         self.0
             .get(&(kind.to_owned(), name.to_owned(), version.to_owned()))
@@ -111,7 +111,7 @@ fn put(
     version: &str,
 ) -> Outcome {
     let properties = call.properties()?;
-    if let Some((_, needed)) = NEEDED
+    if let Some((_, needed)) = REQUIRED_FIELDS
         .iter()
         .find(|(of, needed)| *of == kind && properties[*needed].as_str().is_none_or(str::is_empty))
     {
@@ -139,9 +139,10 @@ fn put(
     ))
 }
 
-/// What an asset is made of stays as it is.
+/// Refuses a change of immutable fields.
 fn check_fixed(kind: &str, known: &Value, properties: &Value) -> Result<(), Answer> {
-    let Some((_, field, what, called)) = FIXED.iter().find(|(of, ..)| *of == kind) else {
+    let Some((_, field, what, called)) = IMMUTABLE_FIELDS.iter().find(|(of, ..)| *of == kind)
+    else {
         return Ok(());
     };
     if known[*field] == properties[*field] {
@@ -160,7 +161,7 @@ fn check_fixed(kind: &str, known: &Value, properties: &Value) -> Result<(), Answ
     ))
 }
 
-/// Versions of a name, or, by the hash of their content, of any name: the same code is never stored
+/// Versions of a name or, by the hash of their content, of any name: the same code is never stored
 /// twice.
 fn list(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str) -> Outcome {
     let unseen = world.conditions().unseen;
@@ -168,11 +169,11 @@ fn list(world: &World, call: &Call, scope: &Scope, kind: &str, name: &str) -> Ou
     let workspace = workspaces.get(&scope.key()).ok_or_else(nowhere)?;
     let hash = call.query("hash");
     let fits = |entry: &Entry| {
-        let says = &entry.properties["properties"];
+        let properties = &entry.properties["properties"];
         let archived = entry.properties["isArchived"] == true;
         hash.map_or(
             !archived || call.query("listViewType") == Some("All"),
-            |hash| says["hash_sha256"] == *hash,
+            |hash| properties["hash_sha256"] == *hash,
         )
     };
     let found = workspace
@@ -257,7 +258,7 @@ fn show(scope: &Scope, kind: &str, name: &str, version: &str, entry: &Entry) -> 
             properties[name] = empty;
         }
     }
-    // Numbers are taken as properties, and given back as text.
+    // The service takes numbers as properties, and returns them as text.
     for value in properties["properties"]
         .as_object_mut()
         .into_iter()

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// What one append may carry.
-const BLOCK: usize = 4 << 20;
+/// The largest append.
+const MAX_APPEND_BYTES: usize = 4 << 20;
 
 type Outcome<T> = Result<T, String>;
 
@@ -37,7 +37,8 @@ impl Blobs {
             .with_safe_default_protocol_versions()
             .unwrap();
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        // It ends connections that are idle for five seconds; one that is used just then breaks.
+        // Azurite closes connections that are idle for five seconds; a request at that moment would
+        // fail.
         let client = Client::builder()
             .tls_backend_preconfigured(config)
             .no_proxy()
@@ -56,7 +57,7 @@ impl Blobs {
     pub(super) fn suffix(&self) -> String {
         format!("core.localhost:{}", self.port)
     }
-    /// As clients are told it, by the account's own host name.
+    /// The address for clients, with the account's own host name.
     pub(super) fn address(&self, container: &str, name: &str) -> String {
         let end = if name.is_empty() {
             String::new()
@@ -69,7 +70,7 @@ impl Blobs {
             self.suffix()
         )
     }
-    /// Container and blob of an address in either style; none if it is another service's.
+    /// Container and blob of an address in either style; none if it belongs to another service.
     pub(super) fn place(&self, address: &str) -> Option<(String, String)> {
         let url = url::Url::parse(address).ok()?;
         let path = percent_encoding::percent_decode_str(url.path())
@@ -89,7 +90,7 @@ impl Blobs {
         Some((container.to_owned(), name.to_owned()))
     }
 
-    /// Fine if it is there.
+    /// It is no error if it exists.
     pub(super) fn make_container(&self, name: &str) -> Outcome<()> {
         let target = format!("{name}?restype=container");
         self.send(
@@ -125,7 +126,7 @@ impl Blobs {
     }
     pub(super) fn append(&self, container: &str, name: &str, bytes: &[u8]) -> Outcome<()> {
         let target = format!("{container}/{}?comp=appendblock", encoded(name));
-        bytes.chunks(BLOCK).try_for_each(|block| {
+        bytes.chunks(MAX_APPEND_BYTES).try_for_each(|block| {
             self.send(
                 Method::PUT,
                 &target,
@@ -136,7 +137,7 @@ impl Blobs {
             .map(drop)
         })
     }
-    /// None if it is not there.
+    /// None if it does not exist.
     pub(super) fn get(&self, container: &str, name: &str) -> Outcome<Option<Vec<u8>>> {
         let target = format!("{container}/{}", encoded(name));
         let (status, bytes) = self.send(
@@ -164,7 +165,7 @@ impl Blobs {
             .map(|entry| inside(entry, "Name"))
             .collect())
     }
-    /// Fine if it is gone.
+    /// It is no error if it is gone.
     pub(super) fn delete(&self, container: &str, name: &str) -> Outcome<()> {
         let target = format!("{container}/{}", encoded(name));
         self.send(
@@ -176,7 +177,7 @@ impl Blobs {
         )
         .map(drop)
     }
-    /// All names that begin so, each with a mark that is another when its bytes are others.
+    /// All names that begin so, each with a mark that changes with its bytes.
     pub(super) fn list_marked(
         &self,
         container: &str,
@@ -186,8 +187,8 @@ impl Blobs {
             (inside(entry, "Name"), inside(entry, "Etag"))
         })
     }
-    /// All names that begin so, with their sizes. A container that is not there is an error: an
-    /// empty answer would hide the mistake of whoever asks.
+    /// All names that begin so, with their sizes. A missing container is an error, because an empty
+    /// answer would hide the caller's mistake.
     pub(super) fn list(&self, container: &str, prefix: &str) -> Outcome<Vec<(String, u64)>> {
         self.list_entries(container, prefix, |entry| {
             (
@@ -247,7 +248,7 @@ impl Blobs {
         })
     }
 
-    /// A request that came to us for the blob service, and its answer, as they are.
+    /// Forwards a request for the blob service, and returns its answer.
     pub(super) fn pass_on(&self, call: &Call) -> Outcome<Answer> {
         let method =
             Method::from_bytes(call.method.as_bytes()).map_err(|error| error.to_string())?;
@@ -268,13 +269,13 @@ impl Blobs {
             request = request.header(name, value);
         }
         self.handle.block_on(async {
-            let told = request
+            let response = request
                 .body(call.body.clone())
                 .send()
                 .await
                 .map_err(|error| error.to_string())?;
-            let mut answer = Answer::empty(told.status().as_u16());
-            for (name, value) in told
+            let mut answer = Answer::empty(response.status().as_u16());
+            for (name, value) in response
                 .headers()
                 .iter()
                 .filter(|(name, _)| !["transfer-encoding", "connection"].contains(&name.as_str()))
@@ -282,7 +283,8 @@ impl Blobs {
                 answer = answer.with(name.as_str(), String::from_utf8_lossy(value.as_bytes()));
             }
             answer.body = Body::Bytes(
-                told.bytes()
+                response
+                    .bytes()
                     .await
                     .map_err(|error| error.to_string())?
                     .to_vec(),
@@ -315,8 +317,7 @@ impl Blobs {
             request = request.header(*name, *value);
         }
         let (status, bytes) = self.handle.block_on(async {
-            // Azurite closes connections that are idle; one that is just taken up again is tried
-            // once more.
+            // Azurite closes idle connections; a request on one is tried once more.
             let again = request
                 .try_clone()
                 .filter(|_| !target.contains("comp=appendblock"));
@@ -346,7 +347,7 @@ impl Blobs {
     }
 }
 
-/// A blob's name in a path: slashes stay.
+/// A blob's name in a path, with its slashes.
 fn encoded(name: &str) -> String {
     name.split('/').map(word).collect::<Vec<_>>().join("/")
 }

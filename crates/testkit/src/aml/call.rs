@@ -1,4 +1,4 @@
-//! One request, taken apart.
+//! One request, parsed.
 
 use super::answer::{Answer, refusal};
 use percent_encoding::percent_decode_str;
@@ -7,12 +7,12 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub method: String,
-    /// Path and query as they came.
+    /// Path and query as they arrived.
     pub target: String,
     /// Decoded.
     pub path: Vec<String>,
     query: Vec<(String, String)>,
-    /// Names in small letters.
+    /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
@@ -55,7 +55,7 @@ impl Call {
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
-    /// A word of the query; names are alike in any case.
+    /// A parameter of the query; names ignore case.
     pub(super) fn query(&self, name: &str) -> Option<&str> {
         self.query
             .iter()
@@ -66,7 +66,7 @@ impl Call {
     pub(super) fn number(&self, name: &str) -> Option<usize> {
         self.query(name)?.parse().ok()
     }
-    pub(super) fn says(&self, name: &str) -> bool {
+    pub(super) fn is_true(&self, name: &str) -> bool {
         self.query(name)
             .is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
@@ -92,7 +92,7 @@ impl Call {
             .cloned()
             .ok_or_else(missing)
     }
-    /// The body, or nothing.
+    /// The body, or null if it is empty.
     pub(super) fn json_or_empty(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

@@ -1,4 +1,5 @@
-//! Virtual clusters of Singularity. No published description has them: as public tools read them.
+//! Virtual clusters of Singularity. No published description has them; they are shaped as public
+//! tools read them.
 
 use super::answer::{Outcome, good, refusal};
 use super::call::Call;
@@ -7,11 +8,11 @@ use super::ids::{LOCATION, SUBSCRIPTION};
 use super::world::World;
 use serde_json::{Value, json};
 
-const NAME: &str = "vc";
-/// Not that of the workspaces: they are their owners', who lend them.
-const GROUP: &str = "towclusters";
+const CLUSTER_NAME: &str = "vc";
+/// Not the group of the workspaces, because virtual clusters belong to others.
+const CLUSTER_RESOURCE_GROUP: &str = "towclusters";
 
-/// Of the one cluster there is, until a test says otherwise.
+/// The quotas of the only cluster, until a test changes them.
 pub(super) fn quotas() -> Vec<Quota> {
     let limits = [
         ("NDAMv4", "Premium", 64, 48),
@@ -31,7 +32,7 @@ pub(super) fn quotas() -> Vec<Quota> {
 
 pub(super) fn id() -> String {
     format!(
-        "/subscriptions/{SUBSCRIPTION}/resourceGroups/{GROUP}/providers/Microsoft.MachineLearningServices/virtualclusters/{NAME}"
+        "/subscriptions/{SUBSCRIPTION}/resourceGroups/{CLUSTER_RESOURCE_GROUP}/providers/Microsoft.MachineLearningServices/virtualclusters/{CLUSTER_NAME}"
     )
 }
 
@@ -45,10 +46,10 @@ fn cluster(world: &World) -> Value {
         }
     }
     json!({
-        "id": id(), "name": NAME, "type": "microsoft.machinelearningservices/virtualclusters", "location": LOCATION, "tags": {},
-        "subscriptionId": SUBSCRIPTION, "resourceGroup": GROUP,
+        "id": id(), "name": CLUSTER_NAME, "type": "microsoft.machinelearningservices/virtualclusters", "location": LOCATION, "tags": {},
+        "subscriptionId": SUBSCRIPTION, "resourceGroup": CLUSTER_RESOURCE_GROUP,
         "properties": {
-            "provisioningState": "Succeeded", "displayName": NAME,
+            "provisioningState": "Succeeded", "displayName": CLUSTER_NAME,
             "managed": {
                 "quotas": regions,
                 "defaultGroupPolicyOverallQuotas": {"limits": [{"id": "NDAMv4", "name": "NDAMv4", "slaTier": "Premium", "limit": 32, "used": 16}]},
@@ -67,7 +68,8 @@ pub(super) fn get(
     if call.method != "GET" {
         return Err(super::routes::not_allowed());
     }
-    let fits = subscription == SUBSCRIPTION && group == GROUP && name == NAME;
+    let fits =
+        subscription == SUBSCRIPTION && group == CLUSTER_RESOURCE_GROUP && name == CLUSTER_NAME;
     let missing = || {
         refusal(
             404,
@@ -85,7 +87,7 @@ pub(super) fn get(
     }
 }
 
-/// The resource graph, for the one question that is asked of it.
+/// The resource graph, for the one query that clients send.
 pub(super) fn query(world: &World, call: &Call) -> Outcome {
     let asked = call.json()?;
     let text = asked["query"].as_str().unwrap_or_default().to_lowercase();

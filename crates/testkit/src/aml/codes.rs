@@ -1,4 +1,4 @@
-//! Code on its way in: a container of its own, and a signature for it.
+//! The upload of code: a container of its own, and a signature for it.
 
 use super::answer::{Outcome, good, refusal};
 use super::call::Call;
@@ -6,8 +6,8 @@ use super::ids::{Scope, uuid_of};
 use super::world::World;
 use serde_json::json;
 
-/// How long an upload may take.
-const LIFETIME: i64 = 24 * 3600;
+/// How long a signature for an upload is valid.
+const UPLOAD_SECONDS: i64 = 24 * 3600;
 
 pub(super) fn start_upload(
     world: &World,
@@ -33,7 +33,7 @@ pub(super) fn start_upload(
     let signature = world
         .blobs
         .account
-        .container_sas(&container, "rcwl", LIFETIME);
+        .container_sas(&container, "rcwl", UPLOAD_SECONDS);
     good(json!({
         "pendingUploadId": id,
         "pendingUploadType": "TemporaryBlobReference",

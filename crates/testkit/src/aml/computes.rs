@@ -1,4 +1,4 @@
-//! What jobs run on: clusters of nodes, and those of Kubernetes.
+//! Computes: clusters of nodes, and those of Kubernetes.
 
 use super::answer::{Answer, Outcome, good, invalid, refusal};
 use super::call::Call;
@@ -26,7 +26,7 @@ pub(super) fn first(scope: &Scope) -> BTreeMap<String, Entry> {
     )
 }
 
-/// Kinds of machines that computes may have.
+/// Machine types of computes.
 pub(super) fn sizes() -> Value {
     let size = |name: &str, family: &str, cpus: u32, gpus: u32, memory: u32| {
         json!({
@@ -110,7 +110,7 @@ fn put(workspace: &mut Workspace, call: &Call, name: &str) -> Outcome {
     Ok(Answer::json(status, shown))
 }
 
-/// One node for each that a running job has here.
+/// One entry for each node of a job that runs here.
 fn nodes(workspace: &Workspace, name: &str) -> Vec<Value> {
     let end = format!("/computes/{name}");
     let here = |id: &str| id == name || id.ends_with(&end);

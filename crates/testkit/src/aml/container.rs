@@ -1,5 +1,5 @@
-//! What a job finds around it on its nodes: all of this machine, a few of its programs, or nothing
-//! but a container.
+//! The environment of a job's processes: all of this machine, a few of its programs, or a
+//! container.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -8,18 +8,18 @@ use towline_host::program::find_program;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Image {
-    /// Whatever this machine has, as root.
+    /// All of this machine, as root.
     WholeMachine,
-    /// No bash, few programs, a user who is not root, and a work folder that is not theirs to write
-    /// to.
+    /// No bash, few programs, a user other than root, and a work folder that this user cannot
+    /// write.
     Poor,
-    /// A root of its own by podman, which cannot be written to but for `/tmp`, has no users, no
-    /// certificates and nothing but busybox; not root either.
+    /// A container of podman with a read-only root except `/tmp`, without users and certificates,
+    /// with busybox alone; not root either.
     Container,
 }
 
 /// Programs of a small image.
-const PROGRAMS: [&str; 22] = [
+const IMAGE_PROGRAMS: [&str; 22] = [
     "sh",
     "cat",
     "cp",
@@ -43,8 +43,8 @@ const PROGRAMS: [&str; 22] = [
     "grep",
     "sha256sum",
 ];
-/// Who owns nothing.
-const NOBODY: &str = "65534";
+/// The user id of `nobody`.
+const NOBODY_UID: &str = "65534";
 
 /// The image of one attempt.
 pub(super) struct Prepared {
@@ -52,7 +52,7 @@ pub(super) struct Prepared {
     /// Programs, or the container's root.
     folder: PathBuf,
     attempt: PathBuf,
-    /// A file that the service lays into every container.
+    /// A certificate that the service puts into every container.
     authority: PathBuf,
 }
 
@@ -74,8 +74,8 @@ impl Prepared {
         })
     }
 
-    /// The job's words in its image. `setpriv` becomes the shell, which dies with the thread of the
-    /// job's life.
+    /// The command of a job in its image. `setpriv` becomes the shell, which dies with the job's
+    /// thread.
     pub(super) fn command(
         &self,
         wd: &Path,
@@ -96,7 +96,13 @@ impl Prepared {
         }
         let is_poor = self.image == Image::Poor;
         if is_poor && rustix::process::geteuid().is_root() {
-            command.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]);
+            command.args([
+                "--reuid",
+                NOBODY_UID,
+                "--regid",
+                NOBODY_UID,
+                "--clear-groups",
+            ]);
         }
         command.args(["--", if is_poor { "sh" } else { "bash" }, "-c", words]);
         command
@@ -114,10 +120,11 @@ impl Prepared {
         command
     }
 
-    /// Podman's runtime takes control groups only where there is one tree of them: another is
+    /// Podman's runtime supports control groups only if there is one tree of them: the other is
     /// hidden in a mount namespace.
     fn in_container(&self, command: &mut Command, wd: &Path, variables: &[(String, String)]) {
-        const ONE_TREE: &str = "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"";
+        const HIDE_UNIFIED_CGROUPS: &str =
+            "umount /sys/fs/cgroup/unified 2>/dev/null; exec \"$0\" \"$@\"";
         let bound = |path: &Path| format!("{0}:{0}", path.display());
         command.args([
             "--",
@@ -125,7 +132,7 @@ impl Prepared {
             "-m",
             "sh",
             "-c",
-            ONE_TREE,
+            HIDE_UNIFIED_CGROUPS,
             "podman",
             "run",
             "--rm",
@@ -135,7 +142,7 @@ impl Prepared {
         command.args([
             "--read-only",
             "--user",
-            NOBODY,
+            NOBODY_UID,
             "--ulimit",
             "nofile=1024:1024",
             "--ulimit",
@@ -160,7 +167,7 @@ fn few_programs(attempt: &Path) -> std::io::Result<PathBuf> {
     let programs = attempt.join("bin");
     std::fs::create_dir_all(&programs)?;
     let path = std::env::var("PATH").unwrap_or_default();
-    for name in PROGRAMS {
+    for name in IMAGE_PROGRAMS {
         if let Some(found) = find_program(name, &path).filter(|_| !programs.join(name).exists()) {
             symlink(found, programs.join(name))?;
         }
@@ -177,14 +184,14 @@ fn root(attempt: &Path) -> std::io::Result<PathBuf> {
     let busybox = root.join("bin/busybox");
     if !busybox.exists() {
         std::fs::copy("/bin/busybox", &busybox)?;
-        PROGRAMS
+        IMAGE_PROGRAMS
             .iter()
             .try_for_each(|name| symlink("busybox", root.join("bin").join(name)))?;
     }
     Ok(root)
 }
 
-/// Whoever is not root can come to the nodes' folders, and write into none but mounts.
+/// Lets users other than root reach the nodes' folders, and write only to mounts.
 fn close(attempt: &Path) -> std::io::Result<()> {
     let mut open: Vec<PathBuf> = attempt.ancestors().take(2).map(Path::to_owned).collect();
     open.extend(

@@ -1,4 +1,4 @@
-//! Datastores: names for containers, and what lets in there.
+//! Datastores: names of containers, with their credentials.
 
 use super::answer::{Answer, Outcome, good, invalid, not_found};
 use super::blobs::Blobs;
@@ -12,10 +12,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use towline_host::clock;
 
-/// Where logs and artifacts of runs lie.
-pub(super) const ARTIFACTS: &str = "azureml";
+/// The container of logs and artifacts of runs.
+pub(super) const ARTIFACTS_CONTAINER: &str = "azureml";
 
-/// The two that a workspace is made with.
+/// The two datastores that a new workspace has.
 pub(super) fn first(workspace: &str, blobs: &Blobs) -> BTreeMap<String, Entry> {
     let store = |container: &str, default: bool| {
         let properties = json!({
@@ -28,12 +28,14 @@ pub(super) fn first(workspace: &str, blobs: &Blobs) -> BTreeMap<String, Entry> {
     let container = format!("azureml-blobstore-{workspace}");
     BTreeMap::from([
         ("workspaceblobstore".to_owned(), store(&container, true)),
-        ("workspaceartifactstore".to_owned(), store(ARTIFACTS, false)),
+        (
+            "workspaceartifactstore".to_owned(),
+            store(ARTIFACTS_CONTAINER, false),
+        ),
     ])
 }
 
-/// Container and path behind `azureml://datastores/NAME/paths/PATH`, in its short and its long
-/// form.
+/// Container and path of `azureml://datastores/NAME/paths/PATH`, in its short and its long form.
 pub(super) fn place(workspace: &Workspace, address: &str) -> Option<(String, String)> {
     let (_, rest) = address
         .strip_prefix("azureml://")?
@@ -55,7 +57,7 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
             conditions.firewalled,
         )
     };
-    // Whoever is outside meets the firewall, which the service itself plays.
+    // Clients outside get the address of the firewall, which the emulator plays.
     let from_outside = |mut shown: Value| {
         if firewalled {
             let port = world.endpoint.rsplit(':').next().unwrap_or_default();
@@ -85,7 +87,7 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
         ("POST", [name, "listSecrets"]) => {
             let mut properties = known(workspace, name, unseen)?.properties.clone();
             drop(workspaces);
-            // Any other key: the storage says no to it as it does to one that is not allowed.
+            // A wrong key: the storage refuses it in the same way as one that is not allowed.
             if forbidden && properties["credentials"]["secrets"]["key"].is_string() {
                 properties["credentials"]["secrets"]["key"] = json!("bm90IGFsbG93ZWQgaGVyZQ==");
             }
@@ -111,7 +113,7 @@ fn list(workspace: &Workspace, call: &Call, unseen: Duration) -> Vec<Value> {
         let default = entry.properties["isDefault"] == true;
         let named = names.as_ref().is_none_or(|names| names.contains(&name));
         named
-            && (!call.says("isDefault") || default)
+            && (!call.is_true("isDefault") || default)
             && call
                 .query("searchText")
                 .is_none_or(|text| name.contains(text))
@@ -155,7 +157,7 @@ fn put(workspace: &mut Workspace, call: &Call, name: &str) -> Outcome {
     Ok(Answer::json(status, shown))
 }
 
-/// Without what lets in.
+/// The datastore without its secrets.
 fn show(scope: &Scope, name: &str, entry: &Entry) -> Value {
     let mut properties = entry.properties.clone();
     if let Some(secrets) = properties["credentials"]["secrets"].as_object_mut() {

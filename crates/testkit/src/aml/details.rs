@@ -1,15 +1,15 @@
-//! A run as its history shows it.
+//! A run, as run history shows it.
 
-use super::document::{CONTAINER, Job};
+use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::ids::uuid_of;
 use super::world::World;
 use serde_json::{Map, Value, json};
 
-/// Addresses of logs are good for so long.
-const LIFETIME: i64 = 8 * 3600;
+/// How long addresses of logs are valid.
+const LOG_ADDRESS_SECONDS: i64 = 8 * 3600;
 
 /// Folders whose files are logs.
-const LOGS: [&str; 4] = ["user_logs/", "system_logs/", "azureml-logs/", "logs/"];
+const LOG_FOLDERS: [&str; 4] = ["user_logs/", "system_logs/", "azureml-logs/", "logs/"];
 
 pub(super) fn run(job: &Job) -> Value {
     let time = |moment: Option<towline_core::time::Moment>| moment.map(|moment| moment.to_string());
@@ -37,30 +37,36 @@ pub(super) fn details(job: &Job, logs: &Map<String, Value>) -> Value {
     })
 }
 
-/// Every log there is now, with an address that lets in.
+/// Every present log, with a signed address.
 pub(super) fn logs(world: &World, job: &str) -> Result<Map<String, Value>, String> {
     let prefix = Job::artifacts(job);
     let (expired, halved) = {
         let conditions = world.conditions();
         (conditions.expired_logs, conditions.halved_logs)
     };
-    let found = world.blobs.list(CONTAINER, &prefix)?;
+    let found = world.blobs.list(ARTIFACTS_CONTAINER, &prefix)?;
     let names = found
         .iter()
         .filter_map(|(name, _)| name.strip_prefix(&prefix))
-        .filter(|name| LOGS.iter().any(|folder| name.starts_with(folder)));
+        .filter(|name| LOG_FOLDERS.iter().any(|folder| name.starts_with(folder)));
     let address = |name: &str| {
         let blob = format!("{prefix}{name}");
         let signature = world.blobs.account.blob_sas(
-            CONTAINER,
+            ARTIFACTS_CONTAINER,
             &blob,
             "r",
-            if expired { -60 } else { LIFETIME },
+            if expired { -60 } else { LOG_ADDRESS_SECONDS },
         );
         if halved {
-            format!("{}/signed/{CONTAINER}/{blob}?{signature}", world.endpoint)
+            format!(
+                "{}/signed/{ARTIFACTS_CONTAINER}/{blob}?{signature}",
+                world.endpoint
+            )
         } else {
-            format!("{}?{signature}", world.blobs.address(CONTAINER, &blob))
+            format!(
+                "{}?{signature}",
+                world.blobs.address(ARTIFACTS_CONTAINER, &blob)
+            )
         }
     };
     Ok(names
@@ -68,7 +74,7 @@ pub(super) fn logs(world: &World, job: &str) -> Result<Map<String, Value>, Strin
         .collect())
 }
 
-/// What was asked to be reachable on a node, while the job runs.
+/// Services that were asked for on a node, while the job runs.
 pub(super) fn services(job: &Job, node: &str) -> Value {
     let leader = node == "0";
     let on_node = |service: &Value| leader || service["nodes"]["nodesValueType"] == "All";

@@ -1,4 +1,4 @@
-//! A job: what was asked for, what became of it, and how the resource manager shows it.
+//! A job: its request, its state, and how the resource manager shows it.
 
 use super::datastores;
 use super::faults::Conditions;
@@ -13,9 +13,9 @@ use towline_host::clock;
 #[derive(Debug)]
 pub(super) struct Job {
     pub name: String,
-    /// The `properties` that were put; those that may change are as they were put last.
+    /// The `properties` that were put; mutable ones as they were put last.
     pub asked: Value,
-    /// In the order of making; the newest is listed first.
+    /// The order of creation; the newest is listed first.
     pub number: u64,
     pub made: Moment,
     pub changed: Moment,
@@ -25,12 +25,12 @@ pub(super) struct Job {
     pub shown: Option<String>,
     pub started: Option<Moment>,
     pub ended: Option<Moment>,
-    /// What run history says of a failure.
+    /// The error in run history.
     pub error: Option<Value>,
     pub cancelled: bool,
     pub cancel_polls: usize,
     pub preempted: bool,
-    /// Nothing lives it: it waits until it is cancelled.
+    /// No thread runs it: it waits until it is cancelled.
     pub asleep: bool,
     pub groups: Vec<i32>,
 }
@@ -91,7 +91,7 @@ impl Job {
     pub(super) fn shown_status(&self) -> &str {
         self.shown.as_deref().unwrap_or(&self.status)
     }
-    /// A final state is never left.
+    /// Changes the state. A final state is never left.
     pub(super) fn turn(&mut self, status: &str) {
         if self.is_final() || self.status == status {
             return;
@@ -111,16 +111,16 @@ impl Job {
         }
         self.asked["tags"][name] = json!(value);
     }
-    /// Where its artifacts lie in their container, with a slash at the end.
+    /// The path of its artifacts in their container, with a slash at the end.
     pub(super) fn artifacts(name: &str) -> String {
         format!("ExperimentRun/dcid.{name}/")
     }
-    /// `PT1H` of its limits.
+    /// The timeout of its limits, such as `PT1H`.
     pub(super) fn timeout(&self) -> Option<Duration> {
         duration(self.asked["limits"]["timeout"].as_str()?)
     }
 
-    /// As GET answers.
+    /// The answer to GET.
     pub(super) fn resource(&self, scope: &Scope, endpoint: &str, default_output: bool) -> Value {
         let mut properties = self.asked.clone();
         properties["status"] = json!(self.shown_status());
@@ -156,7 +156,7 @@ impl Job {
         })
     }
 
-    /// Where an output goes that says nothing of it.
+    /// The default place of an output.
     pub(super) fn output_address(&self, name: &str) -> String {
         format!(
             "azureml://datastores/workspaceblobstore/paths/azureml/{}/{name}/",
@@ -211,17 +211,17 @@ pub(super) fn is_singularity(asked: &Value) -> bool {
             .is_some_and(|id| id.to_lowercase().contains("/virtualclusters/"))
 }
 
-/// Nodes to work on by hand: they are there, and the command is not run.
+/// Whether the nodes are for interactive work: they exist, and the command is not run.
 pub(super) fn is_interactive(asked: &Value) -> bool {
-    let says =
+    let is_interactive_service =
         |entry: (&String, &Value)| entry.0.eq_ignore_ascii_case("interactive") && *entry.1 == true;
     platform(asked).is_some_and(|bag| {
         bag.as_object()
-            .is_some_and(|entries| entries.iter().any(says))
+            .is_some_and(|entries| entries.iter().any(is_interactive_service))
     })
 }
 
-/// What is asked of a virtual cluster; tools spell its name in several ways.
+/// The request for a virtual cluster; tools spell its key in several ways.
 fn platform(asked: &Value) -> Option<&Value> {
     let is =
         |name: &str| ["aisupercomputer", "singularity"].contains(&name.to_lowercase().as_str());
@@ -255,7 +255,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 }
 
 /// The container that holds every run's artifacts.
-pub(super) const CONTAINER: &str = datastores::ARTIFACTS;
+pub(super) const ARTIFACTS_CONTAINER: &str = datastores::ARTIFACTS_CONTAINER;
 
 #[cfg(test)]
 mod tests {

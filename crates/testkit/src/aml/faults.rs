@@ -1,4 +1,4 @@
-//! What goes wrong on demand.
+//! Faults that a test asks for.
 
 use super::answer::{Answer, refusal};
 use super::call::Call;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
-    /// An answer of this status, with the wish to be asked again in so many seconds.
+    /// An answer of this status, with a `Retry-After` of so many seconds.
     Status {
         status: u16,
         retry_after: Option<u32>,
@@ -20,13 +20,13 @@ pub enum Trouble {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Nothing has happened.
+    /// The request has no effect.
     Before,
-    /// The request took effect; its true answer is lost.
+    /// The request takes effect; its answer is lost.
     After,
 }
 
-/// What a virtual cluster may have of a series in a tier, and has.
+/// The limit and the use of a series in a tier on a virtual cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota {
     pub region: String,
@@ -37,43 +37,43 @@ pub struct Quota {
     pub used: u32,
 }
 
-/// Somebody who is to enter a code in a browser, and what the login service says meanwhile.
+/// A person who has to enter a code in a browser, and the login service's answers meanwhile.
 #[derive(Debug, Clone)]
 pub struct Device {
-    /// Seconds between questions, as the service wants it.
+    /// The interval between requests that the service asks for, in seconds.
     pub interval: u32,
-    /// So many questions are told to come slower, and then so many that nobody has entered the code
-    /// yet.
+    /// The number of requests that are answered with "slow down", and then with "authorization
+    /// pending".
     pub slow_downs: usize,
     pub pending: usize,
-    /// How it ends, where not with a token: `expired_token`, `authorization_declined`.
+    /// The final error, if no token is given: `expired_token`, `authorization_declined`.
     pub refusal: Option<String>,
-    /// Who has signed in must do so again.
+    /// Signed-in users must sign in again.
     pub ended: bool,
 }
 
-/// How the service behaves; a test changes it as it goes.
+/// The behaviour of the service. A test may change it at any time.
 #[derive(Debug, Clone)]
 pub struct Conditions {
-    /// How long a job is in each state before it runs, and in Finalizing after.
+    /// How long a job stays in each state before it runs, and in Finalizing after.
     pub pause: Duration,
-    /// Jobs stay in this state until it is none.
+    /// Jobs stay in this state until it is `None`.
     pub hold_in: Option<String>,
     /// Jobs that are put from now on wait for ever, without a thread of their own, and bodies are
-    /// not recorded: thousands of them cost little.
+    /// not recorded, so that thousands of them cost little.
     pub asleep: bool,
-    /// Nothing starts: every job that comes to its nodes fails with these words.
+    /// Every job fails to start, with this error.
     pub broken_start: Option<String>,
-    /// From asking processes to end to killing them.
+    /// The time between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// How long something new is not seen yet by reads; what is less from now on is seen at once.
+    /// How long something new is invisible to reads. Shortening it has an immediate effect.
     pub unseen: Duration,
     /// Addresses of logs come with signatures that have expired.
     pub expired_logs: bool,
-    /// Addresses of logs lead to copies that end after half of what is asked for, and say nothing
-    /// of it.
+    /// Addresses of logs lead to copies that end after half of the requested bytes, without an
+    /// error.
     pub halved_logs: bool,
-    /// So many lists have an empty first page that leads on.
+    /// So many lists have an empty first page with a link to the next.
     pub empty_pages: usize,
     /// Entries on a page of jobs.
     pub page: usize,
@@ -82,25 +82,25 @@ pub struct Conditions {
     pub device: Device,
     /// Whether a job names its artifacts as an output `default`, as newer services do.
     pub default_output: bool,
-    /// Whether datastores give signatures that expire where they are asked for such, or their key
-    /// all the same.
+    /// Whether datastores give expiring signatures to clients that ask for them, or always their
+    /// key.
     pub expirable_secrets: bool,
-    /// Datastores give a key that the storage account does not take: it allows identities alone.
+    /// Datastores give a key that the storage account refuses, because it allows only identities.
     pub forbidden_keys: bool,
-    /// The storage account's firewall lets nodes in, and nobody who is told where it is.
+    /// The storage account's firewall admits nodes and no other client.
     pub firewalled: bool,
-    /// What jobs find around them.
+    /// The environment of jobs.
     pub image: Image,
-    /// How long a mount remembers what is in a folder: what others write is not seen before.
+    /// How long a mount caches the content of a folder. Changes by others are visible only later.
     pub mount_cache: Duration,
-    /// How often a cancellation is answered with 202 when it is asked about.
+    /// How often a poll of a cancellation is answered with 202.
     pub cancel_polls: usize,
-    /// The wish that comes with a 202, in seconds; the published description has at least 10.
+    /// `Retry-After` of a 202, in seconds; the published description has at least 10.
     pub poll_after: Option<u32>,
-    /// Of the virtual cluster.
+    /// The quotas of the virtual cluster.
     pub quotas: Vec<Quota>,
-    /// What processes of jobs have in their environment besides: the beginning of the job's name,
-    /// and a variable with its value.
+    /// Additional variables of job processes: the beginning of the job's name, and a variable with
+    /// its value.
     pub variables: Vec<(String, [String; 2])>,
 }
 
@@ -168,7 +168,7 @@ impl Faults {
     pub(super) fn left(&self) -> usize {
         self.rules().iter().map(|rule| rule.left).sum()
     }
-    /// What happens to this request; it counts.
+    /// The fault for this request, which is counted.
     pub(super) fn take(&self, call: &Call) -> Option<(Trouble, When)> {
         let mut rules = self.rules();
         let fits = |rule: &&mut Rule| {
@@ -182,7 +182,7 @@ impl Faults {
     }
 }
 
-/// The answer of a trouble; none cuts the connection.
+/// The answer of a fault; none cuts the connection.
 pub(super) fn answer(trouble: Trouble) -> Option<Answer> {
     let Trouble::Status {
         status,

@@ -1,4 +1,4 @@
-//! Run history: what became of a run, by the paths that clients ask.
+//! Run history: the outcome of a run, by the paths that clients use.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use towline_host::clock;
 
 pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -> Outcome {
-    // By experiment or without: the run's name is enough.
+    // With or without the experiment: the run's name is enough.
     let words = match words {
         ["experiments" | "experimentids", _, rest @ ..] => rest,
         words => words,
@@ -53,7 +53,7 @@ pub(super) fn route(world: &World, call: &Call, scope: &Scope, words: &[&str]) -
     }
 }
 
-/// The same as of jobs, with the service's own words where there is none.
+/// The same as for jobs, with run history's own refusal if there is none.
 fn run<T>(
     world: &World,
     scope: &Scope,
@@ -77,7 +77,7 @@ fn missing(name: &str) -> Answer {
     )
 }
 
-/// Names and tags are added to and replaced; `hidden` is what the resource manager calls archived.
+/// Names and tags are added and replaced; `hidden` is what the resource manager calls archived.
 fn patch(world: &World, call: &Call, scope: &Scope, name: &str) -> Outcome {
     let Value::Object(asked) = call.json()? else {
         return Err(not_allowed());

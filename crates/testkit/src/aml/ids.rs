@@ -14,7 +14,7 @@ pub(super) const TENANT: &str = "72f988bf-0000-4000-8000-2d7cd011db47";
 pub(super) const LOCATION: &str = "westus3";
 
 impl Scope {
-    /// The one that is there from the start.
+    /// The workspace that exists from the start.
     pub(super) fn first() -> Self {
         Self {
             subscription: SUBSCRIPTION.to_owned(),
@@ -36,13 +36,13 @@ impl Scope {
             self.subscription, self.group
         )
     }
-    /// What compares equal in any case, as the resource manager's names do.
+    /// A key that ignores case, as the resource manager's names do.
     pub(super) fn key(&self) -> String {
         self.id().to_lowercase()
     }
 }
 
-/// 32 hex digits in five groups, always the same for the same words.
+/// 32 hex digits in five groups, always the same for the same text.
 pub(super) fn uuid_of(words: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, words.as_bytes());
     let hex = format!(

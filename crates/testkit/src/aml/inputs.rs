@@ -1,4 +1,4 @@
-//! Code and inputs, brought from the store to folders before a job runs.
+//! Downloads code and inputs from the store to folders before a job runs.
 
 use super::datastores;
 use super::life::Life;
@@ -33,7 +33,7 @@ pub(super) fn bring_code(life: &Life, asked: &Value, folder: &Path) -> Result<Pa
     }
 }
 
-/// Every input as the command sees it: a path, or the value itself.
+/// The value of every input in the command: a path, or the value itself.
 pub(super) fn bring_all(
     life: &Life,
     asked: &Value,
@@ -83,7 +83,7 @@ fn with_workspace<T>(life: &Life, act: impl FnOnce(&Workspace) -> T) -> Option<T
     life.world.workspaces().get(&life.scope.key()).map(act)
 }
 
-/// Where data lies: an address, or an asset that has one.
+/// The address of data, which may be given by an asset.
 fn resolve(world: &World, workspace: &Workspace, address: &str) -> Option<(String, String)> {
     let asset = address
         .strip_prefix("azureml:")
@@ -113,7 +113,7 @@ fn versioned<'a>(id: &'a str, kind: &str) -> Option<(&'a str, &'a str)> {
     rest.split_once("/versions/")
 }
 
-/// How many files were brought.
+/// Downloads a folder; the number of files.
 pub(super) fn bring_folder(
     world: &World,
     container: &str,
@@ -128,7 +128,7 @@ pub(super) fn bring_folder(
     let mut many = 0;
     for (name, _) in world.blobs.list(container, &prefix)? {
         let inner = Path::new(&name[prefix.len()..]);
-        // A folder's own marker, or a name that leads elsewhere.
+        // A folder's own marker, or a name that leads outside.
         if name.ends_with('/')
             || !inner
                 .components()

@@ -28,7 +28,7 @@ pub(super) fn route(world: &Arc<World>, call: &Call, scope: &Scope, words: &[&st
     }
 }
 
-/// Acts on a job that reads can see.
+/// Acts on a job that is visible to reads.
 pub(super) fn seen<T>(
     world: &World,
     scope: &Scope,
@@ -79,7 +79,7 @@ fn check_name(name: &str) -> Result<(), Answer> {
     }
 }
 
-/// What the published description asks of a job.
+/// Checks a job against the published description.
 fn check(asked: &Value) -> Result<(), Answer> {
     let Some(kind) = asked["jobType"].as_str() else {
         return Err(invalid("The JobType field is required."));
@@ -133,7 +133,7 @@ fn check(asked: &Value) -> Result<(), Answer> {
     Ok(())
 }
 
-/// Letters of an experiment's name, and the published lengths of what people write.
+/// Checks the characters of an experiment's name, and the published lengths of texts.
 fn check_texts(asked: &Value) -> Result<(), Answer> {
     let experiment = asked["experimentName"].as_str().unwrap_or("Default");
     let letters = experiment
@@ -193,12 +193,12 @@ fn is_uuid(text: &str) -> bool {
             .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
 }
 
-/// What a job names by an id of this workspace must be there.
+/// Checks that everything exists which a job names by an id of this workspace.
 fn check_references(workspace: &Workspace, asked: &Value) -> Result<(), Answer> {
     let own = format!("{}/", workspace.scope.key());
     for field in ["codeId", "environmentId", "computeId"] {
         let id = asked[field].as_str().unwrap_or_default();
-        // Places are alike in any case, names are not.
+        // Scopes ignore case, names do not.
         if !id.to_lowercase().starts_with(&own) {
             continue;
         }
@@ -222,7 +222,7 @@ fn check_references(workspace: &Workspace, asked: &Value) -> Result<(), Answer> 
     Ok(())
 }
 
-/// Asked for now, done when the processes are gone; to be asked about at another address.
+/// Starts a cancellation, which is done when the processes are gone; a poll has another address.
 fn cancel(world: &World, scope: &Scope, name: &str) -> Outcome {
     let done = seen(world, scope, name, |job| {
         if !job.is_final() {
@@ -267,7 +267,7 @@ fn accepted(world: &World) -> Answer {
     }
 }
 
-/// Only what has ended can be deleted.
+/// Only a job that has ended can be deleted.
 fn delete(world: &World, scope: &Scope, name: &str) -> Outcome {
     let mut workspaces = world.workspaces();
     let workspace = workspaces.get_mut(&scope.key()).ok_or_else(nowhere)?;

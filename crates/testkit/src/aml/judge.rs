@@ -1,4 +1,4 @@
-//! Microsoft's validator of traffic, where the published description is given.
+//! Microsoft's validator of traffic, used if the published description is present.
 
 use super::Aml;
 use crate::ability::not_run;
@@ -7,17 +7,17 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
+const JUDGE_DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify/judge.js");
 
-/// Where Microsoft's client and Microsoft's description differ.
-const CLIENT_DIFFERS: [(&str, &str); 1] = [(
+/// Differences between Microsoft's client and Microsoft's description.
+const CLIENT_DIFFERENCES: [(&str, &str); 1] = [(
     "CodeVersions_CreateOrUpdate",
     "/properties/properties/hash_version",
 )];
 
-/// Fields of run history that its published description is too old for; Microsoft's client has them
+/// Fields of run history that are newer than its published description; Microsoft's client has them
 /// all.
-const NEWER: [&str; 14] = [
+const NEWER_FIELDS: [&str; 14] = [
     "runUuid",
     "rootRunId",
     "rootRunUuid",
@@ -34,7 +34,7 @@ const NEWER: [&str; 14] = [
     "messageParameters",
 ];
 
-/// Where the published description is: no copy of it is kept here.
+/// The folder of the published description, of which no copy is kept here.
 pub fn published() -> Option<PathBuf> {
     let folder = std::env::var_os("TOW_AZUREML_SPEC").map(PathBuf::from);
     if folder.is_none() {
@@ -46,7 +46,8 @@ pub fn published() -> Option<PathBuf> {
     folder
 }
 
-/// The recorded traffic, held against the published description; how much of what was judged.
+/// Checks the recorded traffic against the published description; the number of checked requests by
+/// kind.
 #[track_caller]
 pub fn judge(aml: &Aml, spec: &Path) -> Value {
     let home = tempfile::tempdir().unwrap();
@@ -57,7 +58,7 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
     command
         .env("HOME", home.path())
         .current_dir(home.path())
-        .arg(DRIVER)
+        .arg(JUDGE_DRIVER)
         .arg(real::part("oav/node_modules/oav"))
         .arg(spec)
         .arg(pairs);
@@ -68,15 +69,15 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
         "{text}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let mut said: Vec<Value> = text
+    let mut findings: Vec<Value> = text
         .lines()
         .filter_map(|line| serde_json::from_str(line).ok())
         .collect();
-    let summary = said.pop().unwrap();
+    let summary = findings.pop().unwrap();
     let operation = |found: &Value| found["operation"].as_str().unwrap_or_default().to_owned();
     let place = |found: &Value| found["where"][0].as_str().unwrap_or_default().to_owned();
     let differs = |found: &Value| {
-        CLIENT_DIFFERS.contains(&(operation(found).as_str(), place(found).as_str()))
+        CLIENT_DIFFERENCES.contains(&(operation(found).as_str(), place(found).as_str()))
     };
     let field = |found: &Value| {
         place(found)
@@ -88,9 +89,9 @@ pub fn judge(aml: &Aml, spec: &Path) -> Value {
     let newer = |found: &Value| {
         found["code"] == "OBJECT_ADDITIONAL_PROPERTIES"
             && operation(found).starts_with("Runs_")
-            && NEWER.contains(&field(found).as_str())
+            && NEWER_FIELDS.contains(&field(found).as_str())
     };
-    said.retain(|found| !differs(found) && !newer(found));
-    assert!(said.is_empty(), "{said:#?}");
+    findings.retain(|found| !differs(found) && !newer(found));
+    assert!(findings.is_empty(), "{findings:#?}");
     summary
 }

@@ -1,4 +1,4 @@
-//! A job's way through its states, on a thread of its own.
+//! A job's path through its states, on a thread of its own.
 
 use super::document::Job;
 use super::ids::Scope;
@@ -15,8 +15,8 @@ pub(super) struct Life {
     pub name: String,
 }
 
-/// Between two looks at what has changed.
-pub(super) const LOOK: Duration = Duration::from_millis(10);
+/// The interval between two checks for changes.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 pub(super) fn begin(world: &Arc<World>, scope: &Scope, name: &str) {
     let life = Life {
@@ -31,12 +31,12 @@ impl Life {
     fn live(&self) {
         let early = ["Starting", "Provisioning", "Preparing"]
             .into_iter()
-            .all(|state| self.stay(state));
+            .all(|state| self.enter(state));
         if !early {
             return self.finish("Canceled", None);
         }
         let end = self.attempts();
-        // A job that was told to end has said so already, and nothing of it is left to wait for.
+        // A cancelled job has its final state already, and nothing of it is left.
         if !matches!(end, End::Cancelled) {
             self.turn("Finalizing");
             self.wait("Finalizing", |_| false);
@@ -55,12 +55,11 @@ impl Life {
         }
     }
 
-    /// Runs until it has ended by itself or by somebody's will; nodes that are taken away are
-    /// replaced by others.
+    /// Runs the job until it ends or is cancelled. Nodes that are preempted are replaced by others.
     fn attempts(&self) -> End {
         let mut number = 0;
         loop {
-            if !self.stay("Queued") {
+            if !self.enter("Queued") {
                 return End::Cancelled;
             }
             let broken = self.world.conditions().broken_start.clone();
@@ -82,8 +81,8 @@ impl Life {
         }
     }
 
-    /// Into a state and through its pause; false if the job is told to end meanwhile.
-    fn stay(&self, state: &str) -> bool {
+    /// Enters a state and waits for its pause; false if the job is cancelled meanwhile.
+    fn enter(&self, state: &str) -> bool {
         if self.is_cancelled() {
             return false;
         }
@@ -91,11 +90,11 @@ impl Life {
         self.wait(state, |job| job.cancelled)
     }
 
-    /// Through a state's pause, and for as long as jobs are held in it.
-    fn wait(&self, state: &str, told: impl Fn(&Job) -> bool) -> bool {
+    /// Waits for a state's pause, and for as long as jobs are held in it.
+    fn wait(&self, state: &str, is_over: impl Fn(&Job) -> bool) -> bool {
         let begun = Instant::now();
         loop {
-            if self.world.ended() || self.job(|job| told(job)).unwrap_or(true) {
+            if self.world.ended() || self.job(|job| is_over(job)).unwrap_or(true) {
                 return false;
             }
             let (pause, held) = {
@@ -108,7 +107,7 @@ impl Life {
             if !held && begun.elapsed() >= pause {
                 return true;
             }
-            std::thread::sleep(LOOK.min(pause));
+            std::thread::sleep(POLL_INTERVAL.min(pause));
         }
     }
 
@@ -116,7 +115,7 @@ impl Life {
         if self.world.ended() {
             return;
         }
-        // The last lines are there before the last word is.
+        // The last lines of the log are stored before the final state.
         let last = self
             .job(|job| [job.states.as_slice(), &[state.to_owned()]].concat())
             .unwrap_or_default();
@@ -136,7 +135,7 @@ impl Life {
     pub(super) fn turn(&self, state: &str) {
         self.job(|job| job.turn(state));
     }
-    /// Also when the emulator itself ends.
+    /// Whether it is cancelled, also by the end of the emulator.
     pub(super) fn is_cancelled(&self) -> bool {
         self.world.ended() || self.job(|job| job.cancelled).unwrap_or(true)
     }

@@ -59,7 +59,7 @@ pub(super) fn jobs(world: &World, call: &Call, scope: &Scope) -> Outcome {
     good(answer)
 }
 
-/// The same question, further on.
+/// The address of the next page.
 fn continued(target: &str, skip: usize) -> String {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let is_skip = |word: &str| {
@@ -81,7 +81,7 @@ fn fits(job: &Job, call: &Call) -> bool {
         "ArchivedOnly" => archived,
         _ => !archived,
     };
-    // `tag=name` or `tag=name=value`; of properties alike.
+    // `tag=name` or `tag=name=value`; the same for properties.
     let has = |field: &str, wanted: &str| {
         let (name, value) = wanted
             .split_once('=')

@@ -1,5 +1,5 @@
-//! The login service, as OAuth 2.0 and Microsoft's description of their v2.0 endpoints have it:
-//! device codes, refresh tokens, secrets and assertions of applications.
+//! The login service, by OAuth 2.0 and Microsoft's description of their v2.0 endpoints: device
+//! codes, refresh tokens, secrets and assertions of applications.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Audiences of what is no access token.
-const REFRESH: &str = "tow:refresh";
-const CODE: &str = "tow:device-code";
-/// Whom an assertion of a workload is for.
-pub(super) const EXCHANGE: &str = "api://AzureADTokenExchange";
-const DEVICE: &str = "urn:ietf:params:oauth:grant-type:device_code";
-const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// Audiences of tokens that are not access tokens.
+const REFRESH_AUDIENCE: &str = "tow:refresh";
+const DEVICE_CODE_AUDIENCE: &str = "tow:device-code";
+/// The audience of a workload's assertion.
+pub(super) const TOKEN_EXCHANGE_AUDIENCE: &str = "api://AzureADTokenExchange";
+const DEVICE_CODE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+const JWT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 /// An application that may sign in by a secret, or by an assertion.
 #[derive(Debug, Clone)]
@@ -27,12 +27,12 @@ pub struct Principal {
     pub secret: String,
 }
 
-/// Codes that were entered: each gives one token.
+/// Codes that were redeemed: each gives one token.
 #[derive(Debug, Default)]
 pub(super) struct Codes(Mutex<Vec<String>>);
 
 impl Codes {
-    /// Whether it is the first time.
+    /// Redeems a code. Returns whether it is the first time.
     fn redeem(&self, code: &str) -> bool {
         let mut redeemed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = !redeemed.iter().any(|known| known == code);
@@ -115,7 +115,7 @@ pub(super) fn route(world: &World, call: &Call, tenant: &str, what: &str) -> Out
     }
 }
 
-/// What clients of Microsoft read before they ask.
+/// The document that clients of Microsoft read first.
 pub(super) fn discovery(world: &World, tenant: &str) -> Outcome {
     let base = format!("{}/{tenant}", world.endpoint);
     good(json!({
@@ -128,7 +128,7 @@ pub(super) fn discovery(world: &World, tenant: &str) -> Outcome {
 fn device_code(world: &World, form: &Form) -> Outcome {
     let client = form.get("client_id")?;
     form.resource()?;
-    let code = world.tokens.mint_for(CODE, 900, client);
+    let code = world.tokens.mint_for(DEVICE_CODE_AUDIENCE, 900, client);
     let shown = uuid_of(&code)[..8].to_uppercase();
     let page = "https://microsoft.com/devicelogin";
     good(json!({
@@ -149,7 +149,7 @@ fn token(world: &World, form: &Form) -> Outcome {
         "refresh_token" => {
             let is_good = world
                 .tokens
-                .claims(form.get("refresh_token")?, REFRESH)
+                .claims(form.get("refresh_token")?, REFRESH_AUDIENCE)
                 .is_some_and(|claims| claims["appid"] == client);
             if !is_good || world.conditions().device.ended {
                 return Err(refuse(
@@ -161,7 +161,7 @@ fn token(world: &World, form: &Form) -> Outcome {
             }
             granted(world, form, client)
         }
-        DEVICE => {
+        DEVICE_CODE_GRANT => {
             let wrong = || {
                 refuse(
                     400,
@@ -173,7 +173,7 @@ fn token(world: &World, form: &Form) -> Outcome {
             let (code, scope) = form.get("device_code")?.split_once('~').ok_or_else(wrong)?;
             if world
                 .tokens
-                .claims(code, CODE)
+                .claims(code, DEVICE_CODE_AUDIENCE)
                 .is_none_or(|claims| claims["appid"] != client)
             {
                 return Err(wrong());
@@ -199,7 +199,7 @@ fn token(world: &World, form: &Form) -> Outcome {
     }
 }
 
-/// How the person at the browser is doing.
+/// The state of the person at the browser.
 fn device(world: &World) -> Result<(), Answer> {
     let device = &mut world.conditions().device;
     if device.slow_downs > 0 {
@@ -236,10 +236,10 @@ fn application(world: &World, form: &Form, client: &str) -> Result<(), Answer> {
         ));
     }
     if let Ok(kind) = form.get("client_assertion_type") {
-        let is_good = kind == ASSERTION
+        let is_good = kind == JWT_ASSERTION_TYPE
             && world
                 .tokens
-                .claims(form.get("client_assertion")?, EXCHANGE)
+                .claims(form.get("client_assertion")?, TOKEN_EXCHANGE_AUDIENCE)
                 .is_some();
         let message = "No matching federated identity record found for presented assertion.";
         return if is_good {
@@ -265,9 +265,13 @@ fn granted(world: &World, asked: &Form, client: &str) -> Outcome {
     });
     if asked.wants("offline_access") {
         body["scope"] = json!(format!("{resource}/.default"));
-        body["refresh_token"] = json!(world.tokens.mint_for(REFRESH, 90 * 24 * 3600, client));
+        body["refresh_token"] = json!(world.tokens.mint_for(
+            REFRESH_AUDIENCE,
+            90 * 24 * 3600,
+            client
+        ));
     }
-    // Who it is, for clients that keep accounts.
+    // The identity, for clients that keep accounts.
     if asked.wants("openid") {
         let now = towline_host::clock::now().seconds();
         let who = json!({

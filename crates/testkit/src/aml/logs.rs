@@ -1,8 +1,7 @@
-//! What processes write, on its way into the store: appended while they run, whole when they have
-//! ended.
+//! Uploads what processes write: appended while they run, whole when they have ended.
 
 use super::blobs::Blobs;
-use super::document::{CONTAINER, Job};
+use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::world::World;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,7 +17,7 @@ pub(super) struct Log {
 
 impl Log {
     pub(super) fn new(blobs: &Blobs, blob: &str, file: &Path) -> Result<Self, String> {
-        blobs.make_append(CONTAINER, blob)?;
+        blobs.make_append(ARTIFACTS_CONTAINER, blob)?;
         Ok(Self {
             blob: blob.to_owned(),
             file: File::open(file).map_err(|error| error.to_string())?,
@@ -26,8 +25,8 @@ impl Log {
         })
     }
 
-    /// Sends what is new. Where the store fails, the same is sent the next time.
-    pub(super) fn ship(&mut self, blobs: &Blobs) {
+    /// Uploads new bytes. If the store fails, the next call uploads them.
+    pub(super) fn upload_logs(&mut self, blobs: &Blobs) {
         if self
             .file
             .metadata()
@@ -37,7 +36,10 @@ impl Log {
         }
         let mut bytes = vec![0; 1 << 20];
         while let Ok(read @ 1..) = self.file.read_at(&mut bytes, self.sent) {
-            if blobs.append(CONTAINER, &self.blob, &bytes[..read]).is_err() {
+            if blobs
+                .append(ARTIFACTS_CONTAINER, &self.blob, &bytes[..read])
+                .is_err()
+            {
                 return;
             }
             self.sent += read as u64;
@@ -45,7 +47,7 @@ impl Log {
     }
 }
 
-/// The platform's own log, which is written anew each time, with why a job failed.
+/// The platform's own log with the reason of a failure, written anew each time.
 pub(super) fn write_system(world: &World, job: &str, states: &[String], error: Option<&str>) {
     let now = clock::now();
     let mut text = states.iter().fold(String::new(), |text, state| {
@@ -58,5 +60,7 @@ pub(super) fn write_system(world: &World, job: &str, states: &[String], error: O
         "{}system_logs/lifecycler/lifecycler.log",
         Job::artifacts(job)
     );
-    let _ = world.blobs.put(CONTAINER, &name, text.into_bytes());
+    let _ = world
+        .blobs
+        .put(ARTIFACTS_CONTAINER, &name, text.into_bytes());
 }

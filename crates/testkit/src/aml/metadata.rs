@@ -1,5 +1,5 @@
-//! What a client asks before it knows anything: the cloud's endpoints, subscriptions, tokens of a
-//! managed identity.
+//! The first requests of a client: the cloud's endpoints, subscriptions, tokens of a managed
+//! identity.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use towline_host::clock;
 
-/// The cloud, as `az cloud register` and the clients of Python read it.
+/// The cloud's endpoints, as `az cloud register` and the clients of Python read them.
 pub(super) fn endpoints(world: &World, call: &Call) -> Outcome {
     let base = &world.endpoint;
     let cloud = json!({
@@ -22,7 +22,7 @@ pub(super) fn endpoints(world: &World, call: &Call) -> Outcome {
             "azureDataLakeStoreFileSystem": "store.localhost", "azureDataLakeAnalyticsCatalogAndJob": "analytics.localhost", "acrLoginServer": "acr.localhost",
         },
     });
-    // Older forms of the question want a list.
+    // Older forms of the request want a list.
     let listed = call
         .query("api-version")
         .is_some_and(|version| version < "2022");
@@ -41,7 +41,7 @@ pub(super) fn tenants() -> Value {
     json!({"value": [{"id": format!("/tenants/{TENANT}"), "tenantId": TENANT, "displayName": "Towline", "tenantCategory": "Home"}]})
 }
 
-/// Where a workspace's own services are.
+/// The addresses of a workspace's own services.
 pub(super) fn discovery(world: &World) -> Value {
     let base = &world.endpoint;
     let names = [
@@ -61,7 +61,7 @@ pub(super) fn discovery(world: &World) -> Value {
     )
 }
 
-/// The plain port of a node: tokens for whoever knows its secret.
+/// The identity endpoint of a node: tokens for processes that know its secret.
 pub(super) fn identity(world: &Arc<World>, call: &Call) -> Option<Answer> {
     let trouble = world.faults.take(call);
     let answer = trouble.map_or_else(
@@ -76,7 +76,7 @@ fn token(world: &World, call: &Call) -> Outcome {
     if call.path.join("/") != "msi/token" || call.method != "GET" {
         return Err(refusal(404, "NotFound", "There is nothing else here."));
     }
-    // Compute of Azure ML has the older form.
+    // A compute of Azure ML has the older form.
     let header = if call.query("api-version") == Some("2017-09-01") {
         "secret"
     } else {

@@ -1,8 +1,8 @@
-//! An emulator of the Azure ML service on loopback, beside a real blob service: what a client of
-//! the real one can ask for is answered, and a command job really runs, as processes of this
-//! machine. Written from the published description of the service and from nothing of ours, so that
-//! it can judge; certified by Microsoft's own clients (`tests/aml.rs`). It runs no containers and
-//! knows no images: a command finds the programs of this machine.
+//! An emulator of the Azure ML service on loopback, beside a real blob service: it answers the
+//! requests of clients of the real service, and a command job really runs, as processes of this
+//! machine. It is written from the published description of the service and from no code of
+//! Towline, so that it can judge; Microsoft's own clients certify it (`tests/aml.rs`). It runs no
+//! containers by default and knows no images: a command finds the programs of this machine.
 
 mod answer;
 mod artifacts;
@@ -56,11 +56,11 @@ pub use container::Image;
 pub use faults::{Conditions, Device, Quota, Trouble, When};
 pub use ids::Scope;
 pub use login::Principal;
-pub use programs::said;
+pub use programs::output_lines;
 pub use recorder::{Pair, Traffic};
 pub use schema::JobSchema;
 
-/// The emulator and its blob service; gone, with every process of every job, when dropped.
+/// The emulator and its blob service. Dropping it ends it, with every process of every job.
 #[derive(Debug)]
 pub struct Aml {
     world: Arc<World>,
@@ -99,14 +99,14 @@ impl Aml {
     pub fn endpoint(&self) -> &str {
         &self.world.endpoint
     }
-    /// Whom a client must trust, as PEM; the blob service has the same.
+    /// The certificate that a client must trust, as PEM; the blob service has the same.
     pub fn authority(&self) -> &Path {
         &self.authority
     }
     pub fn azurite(&self) -> &Azurite {
         &self.azurite
     }
-    /// The workspace that is there from the start.
+    /// The workspace that exists from the start.
     pub fn scope(&self) -> Scope {
         Scope::first()
     }
@@ -119,7 +119,7 @@ impl Aml {
     pub fn storage_suffix(&self) -> String {
         self.world.blobs.suffix()
     }
-    /// What a process needs in its environment to be a managed identity: `IDENTITY_ENDPOINT` and
+    /// The variables that make a process a managed identity: `IDENTITY_ENDPOINT` and
     /// `IDENTITY_HEADER`.
     pub fn identity(&self) -> [(String, String); 2] {
         self.world.tokens.identity()
@@ -128,25 +128,27 @@ impl Aml {
     pub fn principal(&self) -> Principal {
         self.world.tokens.principal()
     }
-    /// What proves to the login service that a workload is that application; less than 0 is
-    /// expired.
+    /// An assertion that proves to the login service that a workload is that application; less than
+    /// 0 is expired.
     pub fn assertion(&self, seconds: i64) -> String {
-        self.world.tokens.mint(login::EXCHANGE, seconds)
+        self.world
+            .tokens
+            .mint(login::TOKEN_EXCHANGE_AUDIENCE, seconds)
     }
-    /// A token for an audience, good for so many seconds; less than 0 is expired.
+    /// A token for an audience, valid for so many seconds; less than 0 is expired.
     pub fn token(&self, audience: &str, seconds: i64) -> String {
         self.world.tokens.mint(audience, seconds)
     }
 
-    /// What goes wrong from now on; see [`Conditions`].
+    /// Changes the behaviour of the service from now on; see [`Conditions`].
     pub fn conditions(&self, change: impl FnOnce(&mut Conditions)) {
         change(&mut self.world.conditions());
     }
-    /// The next `times` requests of `method` whose path and query hold `part` have a trouble.
+    /// The next `times` requests of `method` whose path and query contain `part` have a fault.
     pub fn trouble(&self, times: usize, method: &str, part: &str, trouble: Trouble, when: When) {
         self.world.faults.add(times, method, part, trouble, when);
     }
-    /// How many of the troubles asked for have not happened yet.
+    /// The number of faults that have not happened yet.
     pub fn troubles_left(&self) -> usize {
         self.world.faults.left()
     }
@@ -160,29 +162,31 @@ impl Aml {
             .map(|(name, job)| (name.clone(), job.status.clone()))
             .collect()
     }
-    /// What the service calls a job's state now, whatever it shows; none if there is no such job.
+    /// The true state of a job; none if there is no such job.
     pub fn status(&self, job: &str) -> Option<String> {
         self.world.with_job(job, |job| job.status.clone())
     }
-    /// Every state a job has been in, in order. A job that the service does not know has no states
-    /// to look through.
+    /// Every state a job has been in, in order. An unknown job fails the test.
     #[track_caller]
     pub fn states(&self, job: &str) -> Vec<String> {
         self.world
             .with_job(job, |job| job.states.clone())
             .unwrap_or_else(|| panic!("the service knows no job {job}"))
     }
-    /// What a failed job says of itself: the service's error, and what its processes wrote.
+    /// The failure of a job: the service's error, and the output of its processes.
     pub fn last_words(&self, job: &str) -> String {
         let error = self.world.with_job(job, |job| job.error.clone()).flatten();
         let (blobs, begin) = (
             &self.world.blobs,
             format!("{}user_logs/", document::Job::artifacts(job)),
         );
-        let logs = blobs.list(document::CONTAINER, &begin).unwrap().into_iter();
+        let logs = blobs
+            .list(document::ARTIFACTS_CONTAINER, &begin)
+            .unwrap()
+            .into_iter();
         let text = |name: String| {
             let bytes = blobs
-                .get(document::CONTAINER, &name)
+                .get(document::ARTIFACTS_CONTAINER, &name)
                 .ok()
                 .flatten()
                 .unwrap_or_default();
@@ -191,7 +195,7 @@ impl Aml {
         logs.map(|(name, _)| text(name))
             .fold(format!("{error:?}\n"), |all, one| all + &one)
     }
-    /// The state that is shown for a job, whatever it is in; none shows the truth again.
+    /// Shows another state for a job than its true one; none shows the truth again.
     pub fn show_status(&self, job: &str, status: Option<&str>) {
         self.world
             .with_job(job, |job| job.shown = status.map(ToOwned::to_owned));
@@ -200,8 +204,7 @@ impl Aml {
     pub fn tag(&self, job: &str, name: &str, value: &str) {
         self.world.with_job(job, |job| job.set_tag(name, value));
     }
-    /// Takes the nodes away from a running job, which goes back to the queue and starts again on
-    /// others.
+    /// Preempts a running job, which goes back to the queue and starts again on other nodes.
     pub fn preempt(&self, job: &str) {
         self.world.with_job(job, |job| job.preempted = true);
     }
@@ -216,19 +219,19 @@ impl Aml {
     pub fn recorded(&self) -> Vec<Pair> {
         self.world.recorder.pairs()
     }
-    /// Of each its method and target alone, where there are many.
+    /// Method and target of each request, where there are many.
     pub fn asked(&self) -> Vec<(String, String)> {
         self.world.recorder.asked()
     }
-    /// The same with everything in them: who sent what, and got what.
+    /// The same with all content: every request and its answer, with their senders.
     pub fn traffic(&self) -> Vec<Traffic> {
         self.world.recorder.traffic()
     }
-    /// Names of secrets that the vault has.
+    /// Names of the secrets in the vault.
     pub fn kept_secrets(&self) -> Vec<String> {
         self.world.vault.names()
     }
-    /// Blobs that hold these bytes, in whichever container of the account: `CONTAINER/NAME`.
+    /// Blobs that contain these bytes, in all containers of the account: `CONTAINER/NAME`.
     #[track_caller]
     pub fn blobs_holding(&self, bytes: &[u8]) -> Vec<String> {
         self.blobs_holding_any(&[bytes])
@@ -236,14 +239,14 @@ impl Aml {
             .map(|(_, name)| name)
             .collect()
     }
-    /// The same for many, each blob read once: which of them, and where. Programs are left out: the
-    /// name of one is the digest of what is in it.
+    /// The same for many texts, each blob read once: which of them, and where. Programs are left
+    /// out, because the name of one is the digest of its content.
     #[track_caller]
     pub fn blobs_holding_any(&self, wanted: &[&[u8]]) -> Vec<(usize, String)> {
         let blobs = &self.world.blobs;
         let mut containers = blobs.containers().unwrap();
-        // The account's listing may have pages; these two are where a leak would be.
-        containers.extend([self.container(), datastores::ARTIFACTS.to_owned()]);
+        // The account's listing may have pages; a leak would be in these two.
+        containers.extend([self.container(), datastores::ARTIFACTS_CONTAINER.to_owned()]);
         containers.sort_unstable();
         containers.dedup();
         let (mut searched, mut found) = (0, Vec::new());
@@ -266,7 +269,7 @@ impl Aml {
         assert!(searched > 0, "no blob was searched");
         found
     }
-    /// All of it as lines of JSON.
+    /// The record as lines of JSON.
     pub fn write_recorded(&self, file: &Path) -> std::io::Result<()> {
         self.world.recorder.write(file)
     }

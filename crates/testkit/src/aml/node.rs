@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long what a job has left may take to die.
-const LAST: Duration = Duration::from_secs(5);
+/// How long leftover processes of a job may take to die.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A process and whatever it started, in a group of its own.
+/// A process and everything it started, in a group of its own.
 pub(super) struct Running {
     child: Child,
-    /// Where its output is to be found.
+    /// The name of its log.
     pub log: String,
     code: Option<i32>,
-    /// What everything that it starts has in its environment: its job's name, and whose job it is.
+    /// Variables that every process of the job has: the job's name, and the emulator's address.
     marks: [String; 2],
 }
 
@@ -30,7 +30,7 @@ impl Running {
     pub(super) fn group(&self) -> i32 {
         i32::try_from(self.child.id()).unwrap_or(0)
     }
-    /// Its exit status, once it has one; of a signal as shells say it.
+    /// Its exit status, once it has one; for a signal 128+n.
     pub(super) fn code(&mut self) -> Option<i32> {
         if self.code.is_none() {
             let status = self.child.try_wait().ok().flatten();
@@ -54,7 +54,7 @@ pub(super) fn folder(attempt: &Path, node: usize) -> PathBuf {
     attempt.join(format!("node-{node}/wd"))
 }
 
-/// All processes of a job, and what they write.
+/// Starts all processes of a job, with their logs.
 pub(super) fn start(life: &Life, attempt: &Attempt) -> Result<(Vec<Running>, Vec<Log>), String> {
     let common = common(life)?;
     let image = Prepared::new(
@@ -117,7 +117,7 @@ fn launch(
     command.spawn()
 }
 
-/// What every process of the job is told; what the job itself asks for wins.
+/// The variables of every process; those that the job itself sets count more.
 fn common(life: &Life) -> Result<Vec<(String, String)>, String> {
     let (world, scope, name) = (&life.world, &life.scope, life.name.as_str());
     let (asked, experiment, nodes, singularity) = life
@@ -156,7 +156,7 @@ fn common(life: &Life) -> Result<Vec<(String, String)>, String> {
         world.authority.display().to_string(),
     ));
     let variables = asked["environmentVariables"].as_object();
-    // A virtual cluster takes the identity by a variable, other computes by the job itself.
+    // A virtual cluster takes the identity from a variable, other computes from the job itself.
     let named = variables.is_some_and(|variables| {
         variables.contains_key("DEFAULT_IDENTITY_CLIENT_ID")
             || variables.contains_key("_AZUREML_SINGULARITY_JOB_UAI")
@@ -185,7 +185,7 @@ fn common(life: &Life) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
-/// Nothing of the job goes on, and nothing is closed.
+/// Freezes all processes, so that no file is closed.
 pub(super) fn freeze(running: &[Running]) {
     for process in running {
         process.signal(Signal::STOP);
@@ -199,7 +199,7 @@ pub(super) fn freeze(running: &[Running]) {
     }
 }
 
-/// Ends all groups: asked first, killed when their time is over. Nothing of them is left.
+/// Ends all groups by SIGTERM, then by SIGKILL after the grace. Nothing of them is left.
 pub(super) fn end(running: &mut [Running], grace: Duration) {
     let begun = Instant::now();
     if grace > Duration::ZERO && running.iter_mut().any(|process| process.code().is_none()) {
@@ -209,29 +209,30 @@ pub(super) fn end(running: &mut [Running], grace: Duration) {
             .for_each(|process| process.signal(Signal::TERM));
         while begun.elapsed() < grace && running.iter_mut().any(|process| process.code().is_none())
         {
-            std::thread::sleep(super::life::LOOK);
+            std::thread::sleep(super::life::POLL_INTERVAL);
         }
     }
     for process in running.iter_mut() {
         process.signal(Signal::KILL);
         let _ = process.child.wait();
     }
-    // As a container that is taken away: whatever was started in it ends, in its group or not.
+    // As with a container that is removed, everything that was started in it ends, in its group or
+    // not.
     if let Some(first) = running.first() {
         let begun = Instant::now();
-        while begun.elapsed() < LAST
+        while begun.elapsed() < KILL_TIMEOUT
             && started_by(&first.marks)
                 .into_iter()
                 .map(|pid| towline_host::process::signal(pid, Signal::KILL))
                 .count()
                 > 0
         {
-            std::thread::sleep(super::life::LOOK);
+            std::thread::sleep(super::life::POLL_INTERVAL);
         }
     }
 }
 
-/// Another service may have a job of the same name.
+/// The variables that mark a job's processes. Another emulator may have a job of the same name.
 fn marks(job: &str, endpoint: &str) -> [String; 2] {
     [
         format!("AZUREML_RUN_ID={job}"),
@@ -239,7 +240,7 @@ fn marks(job: &str, endpoint: &str) -> [String; 2] {
     ]
 }
 
-/// Processes that have these in their environment.
+/// Processes that have these variables.
 fn started_by(marks: &[String; 2]) -> Vec<i32> {
     let is_marked = |pid: &i32| {
         let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Folders that a job writes into, and their way into the store. A mount is a node's own, as the
-//! real one is: a file goes to the store when whoever wrote it has closed it, others see it when
-//! what they remember of the folder is old, and what is removed is removed there.
+//! Folders that a job writes to, and their upload. A mount belongs to one node, as the real one
+//! does: a file goes to the store when its writer has closed it, others see it when their cache of
+//! the folder is old, and what is removed here is removed there.
 
 use super::blobs::Blobs;
-use super::document::{CONTAINER, Job};
+use super::document::{ARTIFACTS_CONTAINER, Job};
 use super::inputs;
 use super::life::Life;
 use super::node;
@@ -14,35 +14,35 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long and how new a file is.
+/// Size and modification time of a file.
 type Facts = (u64, SystemTime);
 
-/// A file that is to go to the store: which output's, where it is, and how it was when it was
-/// found.
+/// A file to upload: its output, its path, and its facts when it was found.
 pub(super) struct Changed {
     output: usize,
     file: PathBuf,
     facts: Facts,
 }
 
-/// When the folders are looked through.
+/// When the folders are searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
-    /// Somebody may write to them meanwhile.
+    /// Processes may write to them meanwhile.
     Running,
-    /// Nobody does for the moment, and what is open stays so.
+    /// The processes are frozen; open files stay open.
     Frozen,
-    /// Nobody will any more.
+    /// All processes have ended.
     Ended,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A mount: while the job runs, closed files alone, and what others write comes back.
+    /// A mount: while the job runs, only closed files are uploaded, and changes by others are
+    /// downloaded.
     Mount,
-    /// Carried away when the job has ended.
+    /// Uploaded when the job has ended.
     Upload,
-    /// The run's own folders, which the service sends on while they are written.
+    /// The run's own folders, which the service uploads while they are written.
     Artifacts,
 }
 
@@ -55,13 +55,13 @@ pub(super) struct Output {
     container: String,
     prefix: String,
     sent: BTreeMap<PathBuf, Facts>,
-    /// Which bytes of a blob were last seen, by its mark.
+    /// The version of each blob that was seen last.
     seen: BTreeMap<String, String>,
-    looked: Instant,
+    refreshed_at: Instant,
 }
 
-/// Named outputs of every node. One that asks for a path of its own is in one place for all nodes
-/// of this machine.
+/// Named outputs of every node. An output with a path of its own is in one place for all nodes of
+/// this machine.
 pub(super) fn all(
     life: &Life,
     asked: &Value,
@@ -105,7 +105,7 @@ pub(super) fn all(
                 .and_then(|()| for_everybody(&folder))
                 .map_err(|error| format!("{}: {error}", folder.display()))?;
             let mut output = Output::new(name, node, folder, kind, &container, &prefix);
-            // A mount shows what is there already.
+            // A mount shows the present files.
             if kind == Kind::Mount {
                 output.refresh(&life.world.blobs, &BTreeSet::new())?;
             }
@@ -124,14 +124,14 @@ pub(super) fn artifacts(job: &str, attempt: &Path, nodes: usize) -> Vec<Output> 
             node,
             node::folder(attempt, node).join(name),
             Kind::Artifacts,
-            CONTAINER,
+            ARTIFACTS_CONTAINER,
             &format!("{}{name}/", Job::artifacts(job)),
         )
     };
     pairs.map(output).collect()
 }
 
-/// What a node's processes see: the folder of each output by its name.
+/// The folder of each output on a node, by its name.
 pub(super) fn of_node(outputs: &[Output], node: usize) -> BTreeMap<String, String> {
     let is_seen = |output: &&Output| {
         output.node == node
@@ -146,15 +146,15 @@ pub(super) fn of_node(outputs: &[Output], node: usize) -> BTreeMap<String, Strin
         .collect()
 }
 
-/// Clocks of file systems go in steps: what is newer than this was perhaps written while the
-/// folders were looked through.
-const STEP: Duration = Duration::from_millis(10);
+/// The clock of a file system has steps. A file that is newer than this may have been written
+/// during the search.
+const FILE_CLOCK_STEP: Duration = Duration::from_millis(10);
 
-/// Carries to the store what has changed, in the order in which it was written: a file that was
-/// written after another is not there before it.
+/// Uploads changed files in the order of their writing, so that a later file is never there before
+/// an earlier one.
 pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
     let now = Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0));
-    let before = SystemTime::UNIX_EPOCH + now.saturating_sub(STEP);
+    let before = SystemTime::UNIX_EPOCH + now.saturating_sub(FILE_CLOCK_STEP);
     let mut changed: Vec<Changed> = Vec::new();
     for (number, output) in outputs
         .iter()
@@ -173,7 +173,7 @@ pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
         changed.sort_by_key(|changed| (changed.facts.1, std::cmp::Reverse(changed.output)));
         for changed in changed {
             let output = &mut outputs[changed.output];
-            // What is still written to is not there for others, however long it takes.
+            // A file that is still being written is invisible to others, however long it takes.
             if output.kind == Kind::Artifacts || !open.contains(&changed.file) {
                 output.send(blobs, &changed);
             }
@@ -185,9 +185,10 @@ pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
         .for_each(|output| output.remove_gone(blobs));
 }
 
-/// Brings what others have written since, where what is remembered is older than this.
+/// Downloads the changes of others, if the cache is older than this.
 pub(super) fn refresh_old(outputs: &mut [Output], blobs: &Blobs, cache: Duration) {
-    let is_old = |output: &Output| output.kind == Kind::Mount && output.looked.elapsed() >= cache;
+    let is_old =
+        |output: &Output| output.kind == Kind::Mount && output.refreshed_at.elapsed() >= cache;
     if outputs.iter().any(is_old) {
         let open = written_to(outputs);
         for output in outputs.iter_mut().filter(|output| is_old(output)) {
@@ -215,7 +216,7 @@ impl Output {
             prefix,
             sent: BTreeMap::new(),
             seen: BTreeMap::new(),
-            looked: Instant::now(),
+            refreshed_at: Instant::now(),
         }
     }
 
@@ -227,7 +228,8 @@ impl Output {
             .collect()
     }
 
-    /// Where the store fails, or somebody writes to it meanwhile, it is sent the next time.
+    /// Uploads a file. If the store fails, or another process writes to the file meanwhile, the
+    /// next call uploads it.
     fn send(&mut self, blobs: &Blobs, changed: &Changed) {
         let Ok(bytes) = fs::read(&changed.file) else {
             return;
@@ -257,15 +259,14 @@ impl Output {
         }
     }
 
-    /// What differs in the store is brought here, and what is gone there goes here; what was
-    /// changed here stays as it is here.
+    /// Downloads what differs in the store, and removes what is gone there. Local changes stay.
     fn refresh(&mut self, blobs: &Blobs, open: &BTreeSet<PathBuf>) -> Result<(), String> {
-        self.looked = Instant::now();
+        self.refreshed_at = Instant::now();
         let listed = blobs.list_marked(&self.container, &self.prefix)?;
         let mut there = BTreeSet::new();
         for (name, mark) in listed {
             let inner = name[self.prefix.len()..].to_owned();
-            // A folder's own marker, or a name that leads elsewhere.
+            // A folder's own marker, or a name that leads outside.
             if inner.is_empty()
                 || inner.ends_with('/')
                 || !Path::new(&inner)
@@ -307,7 +308,7 @@ impl Output {
         Ok(())
     }
 
-    /// Whoever has the old one open goes on reading it.
+    /// Replaces a file. A process that has the old one open goes on reading it.
     fn place(&self, file: &Path, bytes: &[u8]) -> std::io::Result<()> {
         let parent = file.parent().unwrap_or(&self.folder);
         fs::create_dir_all(parent)?;
@@ -338,7 +339,7 @@ impl Output {
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() => open.push(entry.path()),
                     Ok(kind) if kind.is_file() => {
-                        found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts)))
+                        found.extend(facts(&entry.path()).map(|facts| (entry.path(), facts)));
                     }
                     _ => {}
                 }
@@ -348,7 +349,7 @@ impl Output {
     }
 }
 
-/// A mount asks nobody who they are.
+/// Makes a path writable for everybody, because a mount does not check users.
 fn for_everybody(path: &Path) -> std::io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777))
 }
@@ -389,7 +390,7 @@ fn written_to(outputs: &[Output]) -> BTreeSet<PathBuf> {
                 .lines()
                 .find_map(|line| line.strip_prefix("flags:"))
                 .and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
-            // The two lowest bits say how it was opened: 0 is for reading.
+            // The two lowest bits tell how it was opened: 0 is for reading.
             if flags.is_some_and(|flags| flags & 3 != 0) {
                 found.insert(file);
             }

@@ -1,12 +1,12 @@
-//! What somebody else does in the workspace while a test looks on: another tool, a colleague, the
-//! portal.
+//! Actions of others in the workspace during a test: another tool, a colleague, the portal.
 
 use super::Aml;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 impl Aml {
-    /// A request to the resource manager below the workspace, with a good token; status and answer.
+    /// A request to the resource manager below the workspace, with a valid token; status and
+    /// answer.
     #[track_caller]
     pub fn ask(&self, method: &str, rest: &str, body: Option<&Value>) -> (u16, Value) {
         let mark = if rest.contains('?') { '&' } else { '?' };
@@ -26,7 +26,7 @@ impl Aml {
             .unwrap()
     }
 
-    /// A job of one command, as another tool puts it, with more properties.
+    /// Puts a job of one command, as another tool does, with more properties.
     #[track_caller]
     pub fn put_job(&self, name: &str, command: &str, more: &Value) {
         let mut properties =
@@ -34,38 +34,38 @@ impl Aml {
         for (name, value) in more.as_object().into_iter().flatten() {
             properties[name] = value.clone();
         }
-        let (status, said) = self.ask(
+        let (status, answer) = self.ask(
             "PUT",
             &format!("jobs/{name}"),
             Some(&json!({"properties": properties})),
         );
-        assert_eq!(status, 201, "{said}");
+        assert_eq!(status, 201, "{answer}");
     }
 
-    /// A compute of nodes, of a kind of machine.
+    /// Adds a compute of nodes, of a machine type.
     #[track_caller]
     pub fn put_compute(&self, name: &str, size: &str, nodes: u32) {
         let properties = json!({"vmSize": size, "vmPriority": "Dedicated", "scaleSettings": {"minNodeCount": 0, "maxNodeCount": nodes}});
-        let (status, said) = self.ask(
+        let (status, answer) = self.ask(
             "PUT",
             &format!("computes/{name}"),
             Some(&json!({"properties": {"computeType": "AmlCompute", "properties": properties}})),
         );
-        assert!(matches!(status, 200 | 201), "{said}");
+        assert!(matches!(status, 200 | 201), "{answer}");
     }
 
-    /// A compute of Kubernetes, attached.
+    /// Attaches a compute of Kubernetes.
     #[track_caller]
     pub fn put_kubernetes(&self, name: &str) {
-        let (status, said) = self.ask(
+        let (status, answer) = self.ask(
             "PUT",
             &format!("computes/{name}"),
             Some(&json!({"properties": {"computeType": "Kubernetes", "properties": {}}})),
         );
-        assert!(matches!(status, 200 | 201), "{said}");
+        assert!(matches!(status, 200 | 201), "{answer}");
     }
 
-    /// A blob of the account, whichever container; none if it is not there.
+    /// A blob of any container of the account; none if it does not exist.
     #[track_caller]
     pub fn blob(&self, container: &str, name: &str) -> Option<String> {
         self.world

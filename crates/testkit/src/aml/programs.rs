@@ -1,4 +1,4 @@
-//! Others' programs against the emulator: Microsoft's client, driven by a small file, and `az`.
+//! Programs of others against the emulator: Microsoft's client, driven by a small file, and `az`.
 
 use super::Aml;
 use crate::real::{self, Said};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// The folder of drivers.
-const DRIVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify");
+const DRIVERS_FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/aml/certify");
 
 impl Aml {
-    /// A program that knows the emulator and nothing else of its surroundings.
+    /// A program whose environment names the emulator and nothing else.
     pub fn program(&self, file: &Path, home: &Path) -> Command {
         let mut command = Command::new(file);
         let scope = self.scope();
@@ -45,13 +45,15 @@ impl Aml {
     pub fn client(&self, driver: &str, home: &Path, words: &[&str]) -> Command {
         let mut command = self.program(&real::part("azureml/bin/python"), home);
         command
-            .args([OsString::from("-B"), Path::new(DRIVERS).join(driver).into()])
+            .args([
+                OsString::from("-B"),
+                Path::new(DRIVERS_FOLDER).join(driver).into(),
+            ])
             .args(words);
         command
     }
 
-    /// The real `az` as a program in this folder, which knows the emulator as a shell's
-    /// surroundings would tell it.
+    /// Installs the real `az` as a program in this folder, with the emulator in its environment.
     pub fn install_az(&self, bin: &Path) -> PathBuf {
         std::fs::create_dir_all(bin).unwrap();
         let [(_, endpoint), (_, secret)] = self.identity();
@@ -69,7 +71,7 @@ impl Aml {
         az
     }
 
-    /// Signs this profile of the Azure CLI in.
+    /// Signs in this profile of the Azure CLI.
     #[track_caller]
     pub fn az_login(&self, az: &Path, profile: &Path) {
         for words in [
@@ -124,19 +126,19 @@ impl Aml {
     }
 }
 
-/// What a program said, a line each; fails the test if it did not end well.
+/// The output of a program by lines; fails the test if the program fails.
 #[track_caller]
-pub fn said(mut command: Command) -> Vec<String> {
+pub fn output_lines(mut command: Command) -> Vec<String> {
     let Output {
         status,
         stdout,
         stderr,
     } = command.output().unwrap();
-    let said = String::from_utf8_lossy(&stdout).into_owned();
+    let text = String::from_utf8_lossy(&stdout).into_owned();
     assert!(
         status.success(),
-        "{command:?}\n{said}\n{}",
+        "{command:?}\n{text}\n{}",
         String::from_utf8_lossy(&stderr)
     );
-    said.lines().map(ToOwned::to_owned).collect()
+    text.lines().map(ToOwned::to_owned).collect()
 }

@@ -1,4 +1,4 @@
-//! Which processes a job has, and what each is told of the others.
+//! The processes of a job, and the variables of each.
 
 use serde_json::{Value, json};
 use std::net::TcpListener;
@@ -7,12 +7,12 @@ use std::net::TcpListener;
 pub(super) struct Process {
     pub node: usize,
     pub rank: usize,
-    /// Under the run's artifacts.
+    /// Its path among the run's artifacts.
     pub log: String,
     pub variables: Vec<(String, String)>,
 }
 
-/// An address of loopback for each node, so that nodes differ, and those of a later attempt too.
+/// An address of loopback for each node, so that nodes and attempts differ.
 pub(super) fn hosts(job: u64, nodes: usize, attempt: usize) -> Vec<String> {
     let last = |node: usize| 1 + (attempt * nodes + node) % 250;
     (0..nodes)
@@ -27,7 +27,7 @@ pub(super) fn hosts(job: u64, nodes: usize, attempt: usize) -> Vec<String> {
         .collect()
 }
 
-/// One process for each node where no distribution is asked for.
+/// One process for each node if no distribution is asked for.
 pub(super) fn processes(
     asked: &Value,
     nodes: usize,
@@ -101,7 +101,7 @@ struct Place {
 
 type Pairs = Vec<(&'static str, String)>;
 
-/// What nodes of a cluster know, whatever runs on them.
+/// The variables of nodes of a cluster.
 fn batch(hosts: &[String], place: &Place, port: u16) -> Pairs {
     vec![
         ("AZ_BATCH_HOST_LIST", hosts.join(",")),

@@ -1,4 +1,4 @@
-//! Every request with its answer, for judges: without tokens, keys and signatures.
+//! Records every request with its answer, for checks: without tokens, keys and signatures.
 
 use super::answer::{Answer, Body};
 use super::call::Call;
@@ -13,13 +13,13 @@ pub struct Pair {
     pub method: String,
     /// Path and query.
     pub target: String,
-    /// Both as `oav` takes them: `liveRequest` and `liveResponse`.
+    /// Both in the format of `oav`: `liveRequest` and `liveResponse`.
     pub json: Value,
-    /// None where the connection was cut.
+    /// None if the connection was cut.
     pub status: Option<u16>,
 }
 
-/// A request and its answer as they were, for those who look for what should not be there.
+/// A complete request and its answer, for tests that search for leaks.
 #[derive(Debug, Clone)]
 pub struct Traffic {
     pub method: String,
@@ -33,7 +33,7 @@ pub struct Traffic {
 pub(super) struct Recorder(Mutex<(Vec<Pair>, Vec<Traffic>)>);
 
 /// Names whose values are secrets, in a header or a body.
-const SECRETS: [&str; 13] = [
+const SECRET_NAMES: [&str; 13] = [
     "authorization",
     "x-azureml-token",
     "x-identity-header",
@@ -50,7 +50,7 @@ const SECRETS: [&str; 13] = [
 ];
 
 impl Recorder {
-    /// Without bodies where there are too many to keep.
+    /// Records a pair; without bodies if there are too many to keep.
     pub(super) fn add(&self, call: &Call, answer: Option<&Answer>, bodies: bool) {
         let request = json!({
             "method": call.method,
@@ -138,10 +138,10 @@ fn headers(headers: &[(String, String)]) -> Value {
 }
 
 fn is_secret(name: &str) -> bool {
-    SECRETS.contains(&name.to_lowercase().as_str())
+    SECRET_NAMES.contains(&name.to_lowercase().as_str())
 }
 
-/// What a vault keeps is a secret by its place.
+/// Hides the values of a vault, which are secrets by their place.
 fn of_vault(call: &Call, mut body: Value) -> Value {
     if call.path.first().is_some_and(|word| word == "secrets") && body.get("value").is_some() {
         body["value"] = json!("removed");
@@ -171,7 +171,7 @@ fn without_secrets(value: Value) -> Value {
     }
 }
 
-/// A signature's bytes are replaced; that there was one stays to be seen.
+/// Replaces the bytes of a signature; its presence stays visible.
 fn without_signature(text: &str) -> String {
     let Some((before, rest)) = text.split_once("sig=") else {
         return text.to_owned();

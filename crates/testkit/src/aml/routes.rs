@@ -1,4 +1,4 @@
-//! Which part answers what. Words of the resource manager's paths are alike in any case.
+//! Which part of the emulator answers which path. Paths of the resource manager ignore case.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::call::Call;
@@ -11,7 +11,7 @@ use super::{
 };
 use std::sync::Arc;
 
-/// Troubles come first and last; whatever is said is recorded.
+/// Injects faults before or after the work, and records every answer.
 pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
     let trouble = world.faults.take(call);
     let answer = match trouble {
@@ -27,13 +27,13 @@ pub(super) fn serve(world: &Arc<World>, call: &Call) -> Option<Answer> {
     answer
 }
 
-/// What a storage account's firewall says to everybody outside.
+/// The answer of a storage account's firewall to every address outside.
 fn firewall() -> Answer {
-    const SAYS: &str = "<?xml version=\"1.0\" \
+    const FIREWALL_REFUSAL: &str = "<?xml version=\"1.0\" \
         encoding=\"utf-8\"?><Error><Code>AuthorizationFailure</Code>\
         <Message>This request is not authorized to perform this \
             operation.\nRequestId:0\nTime:0</Message></Error>";
-    Answer::bytes(403, SAYS.into()).with("x-ms-error-code", "AuthorizationFailure")
+    Answer::bytes(403, FIREWALL_REFUSAL.into()).with("x-ms-error-code", "AuthorizationFailure")
 }
 
 fn route(world: &Arc<World>, call: &Call) -> Outcome {
@@ -83,23 +83,29 @@ fn route(world: &Arc<World>, call: &Call) -> Outcome {
 }
 
 fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
-    let small: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
-    let small: Vec<&str> = small.iter().map(String::as_str).collect();
-    match small.as_slice() {
-        ["subscriptions"] => return good(metadata::subscriptions()),
-        ["tenants"] => return good(metadata::tenants()),
-        ["providers", "microsoft.resourcegraph", "resources"] => {
-            return clusters::query(world, call);
-        }
+    let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
+    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+    if let Some(outcome) = outside_workspaces(world, call, &lower)
+        .or_else(|| other_services(world, call, &lower, &words.join("/")))
+    {
+        return outcome;
+    }
+    in_workspace(world, call, words)
+}
+
+/// Resources of the machine learning service outside workspaces, and lists of workspaces.
+fn outside_workspaces(world: &Arc<World>, call: &Call, words: &[&str]) -> Option<Outcome> {
+    Some(match words {
+        ["subscriptions"] => good(metadata::subscriptions()),
+        ["tenants"] => good(metadata::tenants()),
+        ["providers", "microsoft.resourcegraph", "resources"] => clusters::query(world, call),
         [
             "subscriptions",
             subscription,
             "providers",
             "microsoft.machinelearningservices",
             "workspaces",
-        ] => {
-            return good(workspace::list(world, subscription, None));
-        }
+        ] => good(workspace::list(world, subscription, None)),
         [
             "subscriptions",
             subscription,
@@ -108,9 +114,7 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
             "providers",
             "microsoft.machinelearningservices",
             "workspaces",
-        ] => {
-            return good(workspace::list(world, subscription, Some(group)));
-        }
+        ] => good(workspace::list(world, subscription, Some(group))),
         [
             "subscriptions",
             _,
@@ -119,9 +123,7 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
             "locations",
             location,
             "instancetypeseries",
-        ] => {
-            return good(clusters::instance_types(location));
-        }
+        ] => good(clusters::instance_types(location)),
         [
             "subscriptions",
             _,
@@ -130,7 +132,14 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
             "locations",
             _,
             "vmsizes",
-        ] => return good(computes::sizes()),
+        ] => good(computes::sizes()),
+        _ => return None,
+    })
+}
+
+/// Resources of other services: vaults, identities, images, virtual clusters.
+fn other_services(world: &Arc<World>, call: &Call, words: &[&str], path: &str) -> Option<Outcome> {
+    Some(match words {
         [
             "subscriptions",
             _,
@@ -140,7 +149,7 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
             "microsoft.keyvault",
             "vaults",
             name,
-        ] => return vault::get(world, call, name),
+        ] => vault::get(world, call, name),
         [
             "subscriptions",
             _,
@@ -150,19 +159,15 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
             "microsoft.managedidentity",
             "userassignedidentities",
             name,
-        ] => {
-            return good(workspace::identity(&words.join("/"), name));
-        }
+        ] => good(workspace::identity(path, name)),
         [
             "subscriptions",
             subscription,
             "providers",
             "microsoft.managedidentity",
             "userassignedidentities",
-        ] => {
-            return good(workspace::identities(subscription));
-        }
-        ["subscriptions", .., "microsoft.singularity", "images"] => return good(clusters::images()),
+        ] => good(workspace::identities(subscription)),
+        ["subscriptions", .., "microsoft.singularity", "images"] => good(clusters::images()),
         [
             "subscriptions",
             subscription,
@@ -172,11 +177,13 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
             "microsoft.machinelearningservices",
             "virtualclusters",
             name,
-        ] => {
-            return clusters::get(world, call, subscription, group, name);
-        }
-        _ => {}
-    }
+        ] => clusters::get(world, call, subscription, group, name),
+        _ => return None,
+    })
+}
+
+/// A workspace itself, and everything in it.
+fn in_workspace(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
     let (scope, rest) = scoped(words).ok_or_else(nowhere)?;
     match (call.method.as_str(), rest) {
         ("PUT", []) => return workspace::put(world, call, &scope),
@@ -202,7 +209,7 @@ fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
     }
 }
 
-/// A workspace at the beginning of a path, and what follows it.
+/// The workspace at the beginning of a path, and the rest of the path.
 fn scoped<'a, 'b>(words: &'a [&'b str]) -> Option<(Scope, &'a [&'b str])> {
     let is = |at: usize, word: &str| {
         words

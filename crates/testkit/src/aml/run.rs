@@ -1,9 +1,8 @@
-//! One go of a job at running: its nodes' folders, its processes, what they write, and how it
-//! ended.
+//! One attempt of a job: its nodes' folders, its processes, its output, and how it ended.
 
 use super::document::is_interactive;
 use super::inputs;
-use super::life::{LOOK, Life, user_error};
+use super::life::{Life, POLL_INTERVAL, user_error};
 use super::logs::Log;
 use super::node::{self, Running};
 use super::outputs::{self, Output, When};
@@ -24,27 +23,27 @@ pub(super) enum End {
     Gone,
 }
 
-/// Files are sent on so often while a job runs. A mount is looked through as often.
-const SHIP: Duration = Duration::from_millis(50);
-const UPLOAD: Duration = Duration::from_millis(300);
+/// How often logs are uploaded while a job runs, and mounts are searched.
+const LOG_UPLOAD_INTERVAL: Duration = Duration::from_millis(50);
+const OUTPUT_UPLOAD_INTERVAL: Duration = Duration::from_millis(300);
 
 pub(super) struct Attempt {
     pub folder: PathBuf,
     pub processes: Vec<Process>,
-    /// What each node runs, and `AZURE_ML_INPUT_x` and the like as it sees them.
+    /// The command of each node, and `AZURE_ML_INPUT_x` and the like as it sees them.
     pub nodes: Vec<NodeView>,
     outputs: Vec<Output>,
     logs: Vec<Log>,
 }
 
-/// The command and the paths of one node: its mounts are its own.
+/// The command and the paths of one node, which has its own mounts.
 pub(super) struct NodeView {
     pub command: String,
     pub paths: Vec<(String, String)>,
 }
 
 impl Attempt {
-    /// Brings code and inputs to folders of nodes that no job has seen before.
+    /// Downloads code and inputs to new folders of the nodes.
     pub(super) fn prepare(life: &Life, number: usize) -> Result<Self, String> {
         let (asked, nodes, job_number) = life
             .job(|job| (job.asked.clone(), job.node_count(), job.number))
@@ -97,10 +96,10 @@ impl Attempt {
         })
     }
 
-    fn ship(&mut self, life: &Life) {
+    fn upload_logs(&mut self, life: &Life) {
         self.logs
             .iter_mut()
-            .for_each(|log| log.ship(&life.world.blobs));
+            .for_each(|log| log.upload_logs(&life.world.blobs));
     }
     fn upload(&mut self, life: &Life, when: When) {
         outputs::send_changed(&mut self.outputs, &life.world.blobs, when);
@@ -111,7 +110,7 @@ impl Attempt {
     }
 }
 
-/// To the end of every process; whatever they wrote is in the store when this returns.
+/// Runs to the end of every process. All output is in the store when this returns.
 pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
     let (grace, timeout) = (
         life.world.conditions().grace,
@@ -126,7 +125,7 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
     };
     life.job(|job| job.groups = running.iter().map(Running::group).collect());
     let begun = Instant::now();
-    let (mut shipped, mut uploaded) = (begun, begun);
+    let (mut logs_uploaded_at, mut outputs_uploaded_at) = (begun, begun);
     let end = loop {
         if let Some(end) = ended(
             life,
@@ -135,21 +134,21 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
         ) {
             break end;
         }
-        if shipped.elapsed() >= SHIP {
-            attempt.ship(life);
-            shipped = Instant::now();
+        if logs_uploaded_at.elapsed() >= LOG_UPLOAD_INTERVAL {
+            attempt.upload_logs(life);
+            logs_uploaded_at = Instant::now();
         }
-        if uploaded.elapsed() >= UPLOAD {
+        if outputs_uploaded_at.elapsed() >= OUTPUT_UPLOAD_INTERVAL {
             attempt.upload(life, When::Running);
-            uploaded = Instant::now();
+            outputs_uploaded_at = Instant::now();
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     };
-    // With nodes that are taken away goes what was not closed: a mount carries a file away while it
-    // is closed.
+    // A preempted node loses files that were not closed, because a mount uploads a file when it is
+    // closed.
     if matches!(end, End::Preempted) {
         node::freeze(&running);
-        attempt.ship(life);
+        attempt.upload_logs(life);
         attempt.upload(life, When::Frozen);
     }
     node::end(
@@ -160,12 +159,12 @@ pub(super) fn run(life: &Life, attempt: &mut Attempt) -> End {
             grace
         },
     );
-    // The last of what was written arrives when the job is said to be ending already.
+    // The last output arrives when the job's state is already Finalizing.
     if matches!(end, End::Succeeded | End::Failed(_) | End::TimedOut) {
         life.turn("Finalizing");
     }
     if !matches!(end, End::Gone | End::Preempted) {
-        attempt.ship(life);
+        attempt.upload_logs(life);
         attempt.upload(life, When::Ended);
     }
     end

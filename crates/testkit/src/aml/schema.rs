@@ -1,6 +1,6 @@
-//! The published JSON Schema of bodies (version 2026-05-01): a judge of the words of enumerations,
-//! which the validator of traffic lets pass. It knows neither unknown fields nor durations, which
-//! that one does.
+//! The published JSON Schema of bodies (version 2026-05-01). It checks the values of enumerations,
+//! which the validator of traffic does not. It does not check unknown fields and durations, which
+//! the validator does.
 
 use super::Aml;
 use boon::{Compiler, Draft, SchemaIndex, Schemas};
@@ -9,9 +9,10 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-const VERSION: &str = "2026-05-01";
+const API_VERSION: &str = "2026-05-01";
 const PROVIDER: &str = "Microsoft.MachineLearningServices";
-const COMMON: &str = "https://schema.management.azure.com/schemas/common/definitions.json";
+const COMMON_DEFINITIONS: &str =
+    "https://schema.management.azure.com/schemas/common/definitions.json";
 
 pub struct JobSchema {
     schemas: Schemas,
@@ -32,7 +33,7 @@ impl JobSchema {
         let text = |name: &str| -> Value {
             serde_json::from_slice(&fs::read(folder.join(name)).unwrap()).unwrap()
         };
-        let mut own = text(&format!("{PROVIDER}.{VERSION}.json"));
+        let mut own = text(&format!("{PROVIDER}.{API_VERSION}.json"));
         let at = own["id"].as_str().unwrap().trim_end_matches('#').to_owned();
         own["definitions"] = reachable(
             &own["definitions"],
@@ -45,7 +46,7 @@ impl JobSchema {
         compiler.set_default_draft(Draft::V4);
         compiler.add_resource(&at, own).unwrap();
         compiler
-            .add_resource(COMMON, text("common-definitions.json"))
+            .add_resource(COMMON_DEFINITIONS, text("common-definitions.json"))
             .unwrap();
         let mut schemas = Schemas::new();
         let job = compiler
@@ -57,19 +58,19 @@ impl JobSchema {
         Self { schemas, job }
     }
 
-    /// What is wrong with the body of a job; nothing, where all is well.
+    /// The errors in the body of a job; none if it is valid.
     pub fn faults(&self, body: &Value) -> Option<String> {
         let mut whole = body.clone();
         whole["name"] = json!("a-job");
         whole["type"] = json!(format!("{PROVIDER}/workspaces/jobs"));
-        whole["apiVersion"] = json!(VERSION);
+        whole["apiVersion"] = json!(API_VERSION);
         self.schemas
             .validate(&whole, self.job)
             .err()
             .map(|error| format!("{error:#}"))
     }
 
-    /// Judges every job that was put; how many.
+    /// Checks every job that was put; their number.
     #[track_caller]
     pub fn judge(&self, aml: &Aml) -> usize {
         let is_job = |target: &str| {
@@ -95,8 +96,8 @@ impl JobSchema {
     }
 }
 
-/// Definitions that something refers to, and what they refer to. Others have patterns that are not
-/// regular.
+/// The definitions that are used, with the definitions that they use. Others have patterns that are
+/// not regular expressions.
 fn reachable(all: &Value, from: &Value) -> Value {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -123,8 +124,8 @@ fn reachable(all: &Value, from: &Value) -> Value {
     kept
 }
 
-/// A base with subtypes refuses whatever is a subtype's own, as it is published: every
-/// distribution, identity and job.
+/// Opens base types with subtypes, because as published a base refuses the fields of its subtypes:
+/// every distribution, identity and job.
 fn open_bases(value: &mut Value) {
     match value {
         Value::Array(entries) => entries.iter_mut().for_each(open_bases),

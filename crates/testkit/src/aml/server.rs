@@ -1,5 +1,4 @@
-//! The listening side: one port with TLS for the cloud, one without for identities, as a node has
-//! it.
+//! The listening side: one port with TLS for the cloud, one without for identities, as on a node.
 
 use super::answer::{Answer, Body};
 use super::call::Call;
@@ -38,11 +37,11 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Who answers at a port: none cuts the connection.
+/// Answers the requests of a port; none cuts the connection.
 type Handler = fn(&Arc<World>, &Call) -> Option<Answer>;
 
 impl Server {
-    /// Listens; nobody is answered yet.
+    /// Listens; no request is answered yet.
     pub(super) fn bind(certificate: &Certificate) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)

@@ -1,5 +1,5 @@
-//! Blobs by way of the emulator, for reads that end early: half of what is asked for comes, and
-//! nothing says so.
+//! Blobs through the emulator, for reads that end early: half of the requested bytes come, without
+//! an error.
 
 use super::answer::{Answer, Outcome, refusal};
 use super::call::Call;
@@ -20,7 +20,7 @@ pub(super) fn route(world: &World, call: &Call, words: &[&str]) -> Outcome {
             .find(|word| word.starts_with("sv="))
             .map(ToOwned::to_owned)
     };
-    // The signature itself is the blob service's to judge; here it must only be one.
+    // The blob service checks the signature itself; here it must only be present.
     if call.query("sig").is_none()
         || call.query("sv").map(|version| format!("sv={version}")) != key(&expected)
     {

@@ -1,4 +1,4 @@
-//! Tokens as Microsoft's login makes them, minted here and known again.
+//! Tokens as Microsoft's login makes them, issued and checked here.
 
 use super::answer::{Answer, unauthorized};
 use super::call::Call;
@@ -13,20 +13,20 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use towline_host::clock;
 
-/// For whom tokens of the resource manager are.
-const MANAGEMENT: [&str; 2] = [
+/// The audiences of the resource manager.
+const MANAGEMENT_AUDIENCES: [&str; 2] = [
     "https://management.azure.com",
     "https://management.core.windows.net",
 ];
-/// For whom tokens of the workspace's own services are.
-const WORKSPACES: &str = "https://ml.azure.com";
-/// The same of this cloud, whose vaults' names end as its metadata say.
-const OWN_VAULTS: &str = "https://vault.localhost";
-/// The client id of the Azure CLI, by which a device code is asked for.
-const PEOPLE_SIGN_IN_BY: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
-const VAULTS: &str = "https://vault.azure.net";
+/// The audience of the workspace's own services.
+const WORKSPACE_AUDIENCE: &str = "https://ml.azure.com";
+/// The audience of this cloud's vaults, whose host suffix the metadata gives.
+const OWN_VAULT_AUDIENCE: &str = "https://vault.localhost";
+/// The client id of the Azure CLI, which requests device codes.
+const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
+const VAULT_AUDIENCE: &str = "https://vault.azure.net";
 
-/// No two tokens are the same, also of one second.
+/// A number that makes every token unique, also within one second.
 fn unique() -> u64 {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     NUMBER.fetch_add(1, Ordering::Relaxed)
@@ -75,10 +75,11 @@ impl Tokens {
             secret: format!("s3cr3t~{}", uuid_of(&self.secret)),
         }
     }
-    /// What a token of ours for that audience says, while it is good.
+    /// The claims of a valid token for that audience.
     pub(super) fn claims(&self, token: &str, audience: &str) -> Option<Value> {
-        self.read(token).filter(|says| {
-            says["aud"] == audience && says["exp"].as_i64().unwrap_or(0) > clock::now().seconds()
+        self.read(token).filter(|claims| {
+            claims["aud"] == audience
+                && claims["exp"].as_i64().unwrap_or(0) > clock::now().seconds()
         })
     }
 
@@ -91,42 +92,44 @@ impl Tokens {
         let identity = format!(
             "/subscriptions/{SUBSCRIPTION}/resourcegroups/towtests/providers/Microsoft.ManagedIdentity/userAssignedIdentities/tow"
         );
-        let mut says = json!({
+        let mut claims = json!({
             "aud": audience, "iss": format!("https://sts.windows.net/{TENANT}/"), "tid": TENANT, "oid": uuid_of(client), "sub": uuid_of(client),
             "appid": client, "uti": unique(), "idtyp": "app", "iat": now - 300, "nbf": now - 300, "exp": now + seconds, "ver": "1.0",
         });
         // A person has a name, a managed identity its id, an application neither.
         match client {
-            PEOPLE_SIGN_IN_BY => says["upn"] = json!("alice@example.com"),
+            AZURE_CLI_CLIENT_ID => claims["upn"] = json!("alice@example.com"),
             client if client == self.principal().client => {}
-            _ => says["xms_mirid"] = json!(identity),
+            _ => claims["xms_mirid"] = json!(identity),
         }
-        let text = [json!({"typ": "JWT", "alg": "HS256"}), says]
+        let text = [json!({"typ": "JWT", "alg": "HS256"}), claims]
             .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
             .join(".");
         let signature = URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, text.as_bytes()));
         format!("{text}.{signature}")
     }
 
-    /// A call of the resource manager.
+    /// Checks a call of the resource manager.
     pub(super) fn check_management(&self, call: &Call) -> Result<(), Answer> {
         self.check(call, |audience| {
-            audience == self.endpoint || MANAGEMENT.contains(&audience)
+            audience == self.endpoint || MANAGEMENT_AUDIENCES.contains(&audience)
         })
     }
-    /// A call of run history or artifacts, which take both kinds.
+    /// Checks a call of run history or artifacts, which accept both kinds.
     pub(super) fn check_workspace(&self, call: &Call) -> Result<(), Answer> {
         self.check(call, |audience| {
-            audience == self.endpoint || audience == WORKSPACES || MANAGEMENT.contains(&audience)
+            audience == self.endpoint
+                || audience == WORKSPACE_AUDIENCE
+                || MANAGEMENT_AUDIENCES.contains(&audience)
         })
     }
     pub(super) fn check_vault(&self, call: &Call) -> Result<(), Answer> {
         let challenge = format!(
-            "Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULTS}\"",
+            "Bearer authorization=\"{}/{TENANT}\", resource=\"{VAULT_AUDIENCE}\"",
             self.endpoint
         );
         self.check(call, |audience| {
-            audience == VAULTS || audience == OWN_VAULTS
+            audience == VAULT_AUDIENCE || audience == OWN_VAULT_AUDIENCE
         })
         .map_err(|mut answer| {
             answer
@@ -147,16 +150,16 @@ impl Tokens {
                 "Authentication failed. The 'Authorization' header is missing.",
             );
         };
-        let Some(says) = self.read(token) else {
+        let Some(claims) = self.read(token) else {
             return refuse("InvalidAuthenticationToken", "The access token is invalid.");
         };
-        if says["exp"].as_i64().unwrap_or(0) <= clock::now().seconds() {
+        if claims["exp"].as_i64().unwrap_or(0) <= clock::now().seconds() {
             return refuse(
                 "ExpiredAuthenticationToken",
                 "The access token expiry is in the past.",
             );
         }
-        let audience = says["aud"]
+        let audience = claims["aud"]
             .as_str()
             .unwrap_or_default()
             .trim_end_matches('/');
@@ -170,7 +173,7 @@ impl Tokens {
         }
     }
 
-    /// What a token of ours says.
+    /// The claims of a token.
     fn read(&self, token: &str) -> Option<Value> {
         let (text, signature) = token.rsplit_once('.')?;
         hmac::verify(

@@ -1,22 +1,21 @@
-//! A job put again. Most of it stays as it was; what may change is changed, and anything else is
-//! refused.
+//! A job that is put again. Mutable fields change; any other change is refused.
 
 use super::answer::{Answer, immutable};
 use super::document::Job;
 use serde_json::{Map, Value};
 use towline_host::clock;
 
-const MAY_CHANGE: [&str; 5] = [
+const MUTABLE_FIELDS: [&str; 5] = [
     "description",
     "tags",
     "displayName",
     "properties",
     "isArchived",
 ];
-/// The service's own, which clients send back as they got it.
-const OF_THE_SERVICE: [&str; 2] = ["status", "services"];
-/// What is there when nothing is said.
-const DEFAULTS: [(&str, &str); 5] = [
+/// Fields of the service that clients send back unchanged.
+const SERVICE_FIELDS: [&str; 2] = ["status", "services"];
+/// The defaults of absent fields.
+const FIELD_DEFAULTS: [(&str, &str); 5] = [
     ("experimentName", "Default"),
     ("mode", "ReadWriteMount"),
     ("mode", "ReadOnlyMount"),
@@ -28,7 +27,7 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
     let Value::Object(fields) = asked else {
         return Ok(());
     };
-    let fixed = |name: &str| !MAY_CHANGE.contains(&name) && !OF_THE_SERVICE.contains(&name);
+    let fixed = |name: &str| !MUTABLE_FIELDS.contains(&name) && !SERVICE_FIELDS.contains(&name);
     let changed: Vec<&str> = fields
         .iter()
         .filter(|(name, value)| fixed(name) && !same(name, &job.asked[name.as_str()], value))
@@ -40,14 +39,14 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
             &names.iter().map(String::as_str).collect::<Vec<_>>(),
         ));
     }
-    // Properties of a job are only added to.
-    let says = |name: &str| job.asked["properties"].get(name);
+    // Properties of a job can only be added.
+    let property = |name: &str| job.asked["properties"].get(name);
     let another = fields
         .get("properties")
         .and_then(Value::as_object)
         .is_some_and(|new| {
             new.iter()
-                .any(|(name, value)| says(name).is_some_and(|old| old != value))
+                .any(|(name, value)| property(name).is_some_and(|old| old != value))
         });
     if another {
         return Err(immutable(&["Properties"]));
@@ -55,7 +54,7 @@ pub(super) fn apply(job: &mut Job, asked: Value) -> Result<(), Answer> {
     for (name, value) in fields {
         match name.as_str() {
             "properties" => merge(&mut job.asked["properties"], value),
-            name if MAY_CHANGE.contains(&name) => job.asked[name] = value,
+            name if MUTABLE_FIELDS.contains(&name) => job.asked[name] = value,
             _ => {}
         }
     }
@@ -74,8 +73,7 @@ pub(super) fn merge(old: &mut Value, new: Value) {
     }
 }
 
-/// Whether what is said now fits what was said then. Nothing and null are alike, and so are a
-/// default and nothing.
+/// Whether a new value is compatible with the old one. Absent, null and the default are equal.
 fn same(name: &str, old: &Value, new: &Value) -> bool {
     match (old, new) {
         (_, Value::Null) => true,
@@ -85,12 +83,12 @@ fn same(name: &str, old: &Value, new: &Value) -> bool {
             let text = new
                 .as_str()
                 .map_or_else(|| new.to_string(), ToOwned::to_owned);
-            DEFAULTS.contains(&(name, text.as_str()))
+            FIELD_DEFAULTS.contains(&(name, text.as_str()))
         }
         (Value::Object(old), Value::Object(new)) => {
-            // The output that the service adds is no change of outputs.
+            // The output that the service adds is not a change of outputs.
             let own = |key: &str| name == "outputs" && key == "default";
-            // Only what names things loses an entry by not having it.
+            // Only these maps lose an entry that is absent.
             let lost = ["inputs", "outputs", "environmentVariables"].contains(&name)
                 && old.keys().any(|key| !new.contains_key(key));
             !lost

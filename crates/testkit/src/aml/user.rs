@@ -1,4 +1,4 @@
-//! Somebody who uses the service: signed in, with one cluster of each flavour.
+//! A user of the service: signed in, with one cluster of each kind.
 
 use super::Aml;
 use crate::Home;

@@ -1,4 +1,4 @@
-//! A workspace and what it holds.
+//! A workspace and its content.
 
 use super::answer::{Answer, Outcome, good, refusal};
 use super::assets::Assets;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use towline_core::time::Moment;
 use towline_host::clock;
 
-/// Something stored: what was put, and since when.
+/// A stored resource with its time of creation.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub properties: Value,
@@ -27,7 +27,7 @@ pub(super) struct Workspace {
     pub scope: Scope,
     pub id: String,
     made: Moment,
-    /// What a PUT brought, and is kept as it came.
+    /// The body of the PUT, unchanged.
     brought: Value,
     pub datastores: BTreeMap<String, Entry>,
     pub assets: Assets,
@@ -57,7 +57,7 @@ impl Entry {
     }
 }
 
-/// Whether reads see what was made then.
+/// Whether something that was made then is visible to reads.
 pub(super) fn is_seen(made: Moment, unseen: Duration) -> bool {
     made.plus_millis(u64::try_from(unseen.as_millis()).unwrap_or(u64::MAX)) <= clock::now()
 }
@@ -141,7 +141,7 @@ pub(super) fn get(world: &World, scope: &Scope) -> Value {
         .unwrap_or_default()
 }
 
-/// Made at once, where the real service takes minutes.
+/// Makes it at once; the real service takes minutes.
 pub(super) fn put(world: &World, call: &Call, scope: &Scope) -> Outcome {
     let brought = call.json()?;
     world.add_workspace(scope);
@@ -174,14 +174,14 @@ pub(super) fn missing(scope: &Scope) -> Answer {
     refusal(404, "ResourceNotFound", &message)
 }
 
-/// A user-assigned identity of any group: there is one of every name.
+/// A user-assigned identity of any group: every name exists.
 pub(super) fn identity(path: &str, name: &str) -> Value {
     let ids = json!({"clientId": uuid_of(name), "principalId": uuid_of(&uuid_of(name)), "tenantId": TENANT});
     json!({"id": format!("/{path}"), "name": name, "type": "Microsoft.ManagedIdentity/userAssignedIdentities", "properties": ids})
 }
 
-/// What a subscription's list of identities shows: one in another group than the workspace's, and
-/// two of one name.
+/// The identities of a subscription: one in another group than the workspace's, and two of one
+/// name.
 pub(super) fn identities(subscription: &str) -> Value {
     let at = |group: &str, name: &str| {
         identity(

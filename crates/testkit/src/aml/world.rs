@@ -1,4 +1,4 @@
-//! All that the emulator knows.
+//! The state of the emulator.
 
 use super::blobs::Blobs;
 use super::document::Job;
@@ -26,7 +26,7 @@ pub(super) struct World {
     pub recorder: Recorder,
     pub vault: Vault,
     pub codes: Codes,
-    /// Whom nodes trust, as machines of the real cloud trust its services.
+    /// The certificate that nodes trust, as machines of the real cloud trust its services.
     pub authority: PathBuf,
     /// Nodes' folders.
     pub folder: PathBuf,
@@ -66,7 +66,7 @@ impl World {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a workspace with what each has; one that is there stays.
+    /// Makes a workspace with its default content; a present one is unchanged.
     pub(super) fn add_workspace(&self, scope: &Scope) {
         if self.workspaces().contains_key(&scope.key()) {
             return;
@@ -105,7 +105,7 @@ impl World {
             .unwrap_or_else(PoisonError::into_inner)
             .push(life);
     }
-    /// Ends every job; nothing of them runs when this returns.
+    /// Ends every job. No process of them runs when this returns.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         let lives = std::mem::take(&mut *self.lives.lock().unwrap_or_else(PoisonError::into_inner));

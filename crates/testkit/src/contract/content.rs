@@ -1,4 +1,4 @@
-//! Code that goes there; logs and files that come back.
+//! The part of the contract that is about code sent to a cluster, and logs and files read from it.
 
 use super::{Subject, nobody, plan, submit, wait_for_end};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,17 +28,17 @@ fn blobs_are_stored_once_and_in_order(subject: &dyn Subject) {
     };
     put(&packs[..2]);
     assert_eq!(missing(), names[2..]);
-    // What is there already stays.
+    // A present blob is left unchanged.
     put(&packs);
     assert!(missing().is_empty());
-    // An error of whoever brings them is handed on, and what came before it stays.
+    // An error of the source is passed on, and the blobs before it are kept.
     let broken = towline_core::Error::refused("no more of this");
     let failed = cluster.put(&mut std::iter::once(Err(broken)));
     assert!(failed.is_err());
     assert!(missing().is_empty());
 }
 
-/// Some bytes under the name that content of theirs has.
+/// Some bytes under the name of their content.
 fn pack(number: u32) -> (String, Vec<u8>) {
     let bytes = format!("pack {number} of {}", std::process::id()).into_bytes();
     let digest = blake3::hash(&bytes).to_hex();
@@ -94,7 +94,7 @@ fn logs_go_on_from_any_byte(subject: &dyn Subject) {
     cluster.platform_log(run).expect("what there is of it");
 }
 
-/// A file below `outputs`, which every kind keeps.
+/// Reads a file below `outputs`, which every kind keeps.
 fn files_of_a_run_are_its_own(subject: &dyn Subject) {
     let cluster = subject.cluster();
     // A run that starts in the user's own folder has its files elsewhere.

@@ -1,4 +1,5 @@
-//! What a cluster tells beyond the runs that it is asked about, and the way in.
+//! The part of the contract that is about jobs the cluster knows by itself, and about reaching
+//! runs.
 
 use super::{Subject, nobody, plan, submit, wait_for_end};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The contract of `Cluster`: one suite for every kind, over every method, chosen by what the kind
-//! can do. A kind brings a [`Subject`] that makes plans for it and counts what it is asked; the
-//! suite asks the rest through the seam alone.
+//! The contract of `Cluster`: one suite for every kind, over every method, chosen by the kind's
+//! capabilities. A kind provides a [`Subject`] that makes plans for it and counts its queries; the
+//! suite uses only the seam.
 
 mod content;
 mod knowledge;
@@ -10,33 +10,33 @@ mod runs;
 use towline_core::RunId;
 use towline_core::cluster::events::state_of;
 use towline_core::cluster::{Cluster, Depth, Facts, RunRef};
-use towline_core::job::{Job, Words};
+use towline_core::job::{Job, OneOrMany};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Surroundings;
 use towline_core::state::RunState;
 
-/// What a kind of cluster brings to be tested.
+/// A kind of cluster to test.
 pub trait Subject {
     fn cluster(&self) -> &dyn Cluster;
-    /// The job as the flow resolves it there; its request is made from these facts.
+    /// The plan of a job, as the flow makes it from these facts.
     fn plan_of(&self, job: Job, around: Surroundings, facts: Facts) -> towline_core::Result<Plan>;
-    /// What every job of the suite names beside its command.
+    /// Adds the keys that every job of the suite needs besides its command.
     fn adapt(&self, _job: &mut Job) {}
-    /// Where jobs begin on this machine.
+    /// The folder on this machine where jobs start.
     fn workdir(&self) -> String {
         "/".to_owned()
     }
-    /// Lets a job of the suite live to its end, where the cluster does not do so by itself.
+    /// Plays a job of the suite to its end, if the cluster does not run it by itself.
     fn live(&self, _run: &RunId, _log: &[u8], _succeeds: bool) {}
-    /// How often the scheduler or the service was asked something, as it counts itself; `None` where
-    /// nobody counts.
+    /// The number of queries to the scheduler or the service, as it counts them itself; `None` if
+    /// nothing counts.
     fn calls(&self) -> Option<usize>;
-    /// The most calls that observing so many runs may take.
+    /// The number of queries that observing so many runs may take, at most.
     fn observe_calls(&self, runs: usize) -> usize;
 }
 
-/// Everything that a cluster promises.
+/// Checks everything that a cluster promises.
 pub fn check(subject: &dyn Subject) {
     planning::check(subject);
     runs::check(subject);
@@ -57,7 +57,7 @@ fn plan_with(
     facts: Facts,
 ) -> towline_core::Result<Plan> {
     let mut job = Job {
-        command: Words::Many(vec!["sh".into(), "-c".into(), script.into()]),
+        command: OneOrMany::Many(vec!["sh".into(), "-c".into(), script.into()]),
         ..Job::default()
     };
     if runs > 1 {
@@ -80,7 +80,7 @@ fn plan_with(
     subject.plan_of(job, around, facts)
 }
 
-/// Submits a plan; the runs, with what the cluster calls them.
+/// Submits a plan; the runs, with the cluster's names for them.
 pub fn submit(subject: &dyn Subject, plan: &Plan) -> Vec<RunRef> {
     let natives = subject
         .cluster()
@@ -95,7 +95,7 @@ pub fn submit(subject: &dyn Subject, plan: &Plan) -> Vec<RunRef> {
     .collect()
 }
 
-/// What the cluster itself says of a run; `None` where it never heard of it.
+/// The cluster's state of a run; `None` if it has never had it.
 pub fn state(subject: &dyn Subject, run: &RunRef) -> Option<RunState> {
     let observed = subject
         .cluster()
@@ -113,12 +113,12 @@ pub fn wait_for_end(subject: &dyn Subject, run: &RunRef) -> RunState {
     })
 }
 
-/// A run that the cluster never heard of.
+/// A run that the cluster has never had.
 fn nobody(number: u32) -> RunRef {
     RunRef::of(&RunId::new("nobody", 1, number))
 }
 
-/// How many calls something took; `None` where nobody counts.
+/// The number of queries that an act took; `None` if nothing counts.
 fn counted(subject: &dyn Subject, act: impl FnOnce()) -> Option<usize> {
     let before = subject.calls();
     act();

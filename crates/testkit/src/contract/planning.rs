@@ -1,4 +1,4 @@
-//! What a cluster has, and what becomes of a job there.
+//! The part of the contract that is about facts, and about how a job fits.
 
 use super::{Subject, counted, plan, plan_with};
 use towline_core::cluster::{Draft, Section};
@@ -100,13 +100,13 @@ fn what_it_shows_of_itself_is_a_table(subject: &dyn Subject) {
     cluster.check_stage().expect("its stage answers");
 }
 
-/// What was asked for and has no use there is said, or refused; never dropped in silence.
+/// A key without a use there is noted or refused, never dropped in silence.
 fn what_a_kind_cannot_do_is_said_in_the_plan(subject: &dyn Subject) {
     let caps = subject.cluster().caps();
     let facts = || subject.cluster().facts().expect("it can be asked");
     let job = |change: &dyn Fn(&mut Job)| {
         let mut job = Job {
-            command: towline_core::job::Words::Many(vec!["true".into()]),
+            command: towline_core::job::OneOrMany::Many(vec!["true".into()]),
             ..Job::default()
         };
         subject.adapt(&mut job);

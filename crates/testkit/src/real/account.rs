@@ -1,5 +1,5 @@
-//! A storage account, and what lets in: its key, signatures made of it, and bearer tokens. Signed
-//! here from the service's published rules, not by the program's own code.
+//! A storage account and its credentials: its key, signatures made with it, and bearer tokens.
+//! Signed here from the service's published rules, not by the program's own code.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -7,9 +7,9 @@ use ring::hmac;
 use std::fmt::Write;
 use towline_host::clock;
 
-/// The rules that are signed by. Azurite knows no newer ones; the real service takes old ones for
-/// ever.
-const VERSION: &str = "2022-11-02";
+/// The version of the signing rules. Azurite knows no newer ones; the real service accepts old ones
+/// for ever.
+const SERVICE_VERSION: &str = "2022-11-02";
 
 #[derive(Debug, Clone)]
 pub struct Account {
@@ -21,16 +21,16 @@ pub struct Account {
 }
 
 impl Account {
-    /// A signature for the whole account (`sv=…&sig=…`), good for `seconds` from now; less than 0
+    /// A signature for the whole account (`sv=…&sig=…`), valid for `seconds` from now; less than 0
     /// is expired.
     pub fn sas(&self, permissions: &str, seconds: i64) -> String {
         let (services, kinds, end) = ("b", "sco", moment(seconds));
         let text = format!(
-            "{}\n{permissions}\n{services}\n{kinds}\n\n{end}\n\n\n{VERSION}\n\n",
+            "{}\n{permissions}\n{services}\n{kinds}\n\n{end}\n\n\n{SERVICE_VERSION}\n\n",
             self.name
         );
         query(&[
-            ("sv", VERSION),
+            ("sv", SERVICE_VERSION),
             ("ss", services),
             ("srt", kinds),
             ("sp", permissions),
@@ -39,7 +39,7 @@ impl Account {
         ])
     }
 
-    /// A signature for one container and what lies in it.
+    /// A signature for one container and its blobs.
     pub fn container_sas(&self, container: &str, permissions: &str, seconds: i64) -> String {
         self.resource_sas("c", container, permissions, seconds)
     }
@@ -50,10 +50,11 @@ impl Account {
     fn resource_sas(&self, kind: &str, path: &str, permissions: &str, seconds: i64) -> String {
         let end = moment(seconds);
         let resource = format!("/blob/{}/{path}", self.name);
-        let text =
-            format!("{permissions}\n\n{end}\n{resource}\n\n\n\n{VERSION}\n{kind}\n\n\n\n\n\n\n");
+        let text = format!(
+            "{permissions}\n\n{end}\n{resource}\n\n\n\n{SERVICE_VERSION}\n{kind}\n\n\n\n\n\n\n"
+        );
         query(&[
-            ("sv", VERSION),
+            ("sv", SERVICE_VERSION),
             ("sr", kind),
             ("sp", permissions),
             ("se", &end),
@@ -61,15 +62,15 @@ impl Account {
         ])
     }
 
-    /// A token as Microsoft's login makes them, good for `seconds` from now. Azurite reads what it
-    /// says and cannot check who signed it.
+    /// A token as Microsoft's login makes them, valid for `seconds` from now. Azurite reads the
+    /// claims and cannot check the signature.
     pub fn bearer_token(&self, seconds: i64) -> String {
         let (now, tenant) = (
             clock::now().seconds(),
             "ab1f708d-50f6-404c-a006-d71b2ac7a606",
         );
         let head = serde_json::json!({"typ": "JWT", "alg": "HS256"});
-        let says = serde_json::json!({
+        let claims = serde_json::json!({
             "aud": "https://storage.azure.com",
             "iss": format!("https://sts.windows.net/{tenant}/"),
             "tid": tenant,
@@ -78,7 +79,7 @@ impl Account {
             "nbf": now - 3600,
             "exp": now + seconds,
         });
-        let text = [head, says]
+        let text = [head, claims]
             .map(|part| URL_SAFE_NO_PAD.encode(part.to_string()))
             .join(".");
         format!("{text}.{}", URL_SAFE_NO_PAD.encode("signed by nobody"))

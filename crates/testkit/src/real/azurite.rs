@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-/// The published account of the emulator, and one more of our own for copies between accounts.
-const ACCOUNTS: [(&str, &str); 2] = [
+/// The published account of the emulator, and one of our own for copies between accounts.
+const ACCOUNT_KEYS: [(&str, &str); 2] = [
     (
         "devstoreaccount1",
         "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
@@ -21,11 +21,11 @@ const ACCOUNTS: [(&str, &str); 2] = [
     ),
 ];
 
-/// What is loaded into it, so that it can be killed as a real service would be.
-const CUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/cut.js");
+/// A module that is loaded into it, so that it can be killed as a real service would be.
+const CUT_MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/cut.js");
 
-const IN_MEMORY: [&str; 1] = ["--inMemoryPersistence"];
-const SILENT: &str = "--silent";
+const IN_MEMORY_OPTIONS: [&str; 1] = ["--inMemoryPersistence"];
+const SILENT_OPTION: &str = "--silent";
 
 #[derive(Debug)]
 pub struct Azurite {
@@ -35,14 +35,17 @@ pub struct Azurite {
     in_memory: bool,
 }
 
-/// The file with the next trouble.
-const RULE: &str = "trouble";
+/// The file with the next fault.
+const RULE_FILE: &str = "trouble";
 
 impl Azurite {
-    /// In memory. Costs a second and 100 MB: tests that need nothing special share one, each with
+    /// In memory. Costs a second and 100 MB: tests without special needs share one, each with
     /// containers of its own.
     pub fn start() -> Self {
-        Self::launch([IN_MEMORY[0], SILENT].map(Into::into).into(), None)
+        Self::launch(
+            [IN_MEMORY_OPTIONS[0], SILENT_OPTION].map(Into::into).into(),
+            None,
+        )
     }
 
     /// The one of this test program, in memory.
@@ -54,12 +57,12 @@ impl Azurite {
     /// With its data in a folder, which outlives it.
     pub fn start_in(folder: &Path) -> Self {
         Self::launch(
-            [SILENT.into(), "--location".into(), folder.into()].into(),
+            [SILENT_OPTION.into(), "--location".into(), folder.into()].into(),
             None,
         )
     }
 
-    /// By TLS with a throw-away authority (see [`Self::authority`]), where bearer tokens are taken
+    /// By TLS with a throw-away authority (see [`Self::authority`]), which accepts bearer tokens
     /// too. In memory.
     pub fn start_tls() -> Self {
         let folder = tempfile::Builder::new()
@@ -67,7 +70,7 @@ impl Azurite {
             .tempdir()
             .unwrap();
         let made = Certificate::make(folder.path());
-        let mut words: Vec<OsString> = IN_MEMORY.map(Into::into).into();
+        let mut words: Vec<OsString> = IN_MEMORY_OPTIONS.map(Into::into).into();
         // Not silent: see [`Self::seen`].
         words.extend(["--oauth", "basic", "--cert"].map(Into::into));
         words.extend([
@@ -81,15 +84,15 @@ impl Azurite {
     #[track_caller]
     fn launch(options: Vec<OsString>, secured: Option<(Certificate, TempDir)>) -> Self {
         let program = parts::file("azurite/node_modules/azurite/dist/src/blob/main.js");
-        let in_memory = options.iter().any(|word| word == IN_MEMORY[0]);
+        let in_memory = options.iter().any(|word| word == IN_MEMORY_OPTIONS[0]);
         let words = move |port: u16| {
             let mut words: Vec<OsString> = vec![
                 "node".into(),
                 "--require".into(),
-                CUT.into(),
+                CUT_MODULE.into(),
                 program.clone().into(),
             ];
-            // Newer clients name versions it does not know, and by default it reports home.
+            // Newer clients name versions that it does not know, and it sends telemetry by default.
             words.extend(
                 [
                     "--blobHost",
@@ -104,29 +107,30 @@ impl Azurite {
             words.extend(options.clone());
             words
         };
-        let listed = ACCOUNTS
+        let listed = ACCOUNT_KEYS
             .map(|(name, key)| format!("{name}:{key}"))
             .join(";");
         let mut variables = vec![("AZURITE_ACCOUNTS".to_owned(), OsString::from(listed))];
-        // It asks itself, by TLS, for the source of a copy.
+        // It fetches the source of a copy from itself, by TLS.
         variables.extend(secured.iter().map(|(made, _)| {
             (
                 "NODE_EXTRA_CA_CERTS".to_owned(),
                 made.authority.clone().into(),
             )
         }));
-        variables.extend(
-            secured
-                .iter()
-                .map(|(_, folder)| ("TOW_CUT_RULE".to_owned(), folder.path().join(RULE).into())),
-        );
+        variables.extend(secured.iter().map(|(_, folder)| {
+            (
+                "TOW_CUT_RULE".to_owned(),
+                folder.path().join(RULE_FILE).into(),
+            )
+        }));
         let server = Server::start(Recipe {
             words: Box::new(words),
             variables,
-            says_ready: "successfully listens",
+            ready_text: "successfully listens",
         });
         let scheme = if secured.is_some() { "https" } else { "http" };
-        let accounts = ACCOUNTS.map(|(name, key)| Account {
+        let accounts = ACCOUNT_KEYS.map(|(name, key)| Account {
             name: name.to_owned(),
             key: key.to_owned(),
             endpoint: format!("{scheme}://127.0.0.1:{}/{name}", server.port()),
@@ -139,11 +143,11 @@ impl Azurite {
         }
     }
 
-    /// The next such request has a trouble: `cut`, `busy` or `lost` (it takes effect). Of the TLS
-    /// service only.
+    /// The next such request has a fault: `cut`, `busy` or `lost` (it takes effect). Only for the
+    /// TLS service.
     pub fn trouble(&self, method: &str, part: &str, what: &str) {
         let (_, folder) = self.secured.as_ref().unwrap();
-        let path = folder.path().join(RULE);
+        let path = folder.path().join(RULE_FILE);
         std::fs::write(
             path.with_extension("new"),
             format!("{method}\t{part}\t{what}"),
@@ -151,14 +155,14 @@ impl Azurite {
         .unwrap();
         std::fs::rename(path.with_extension("new"), path).unwrap();
     }
-    /// Takes back a trouble; whether it had not happened yet.
+    /// Removes the fault. Returns whether it had not happened yet.
     pub fn heal(&self) -> bool {
         self.secured
             .as_ref()
-            .is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE)).is_ok())
+            .is_some_and(|(_, folder)| std::fs::remove_file(folder.path().join(RULE_FILE)).is_ok())
     }
 
-    /// The first account: `http://127.0.0.1:PORT/devstoreaccount1`, less a slash at the end.
+    /// The first account: `http://127.0.0.1:PORT/devstoreaccount1`, without a slash at the end.
     pub fn endpoint(&self) -> &str {
         &self.accounts[0].endpoint
     }
@@ -172,7 +176,7 @@ impl Azurite {
     pub fn first(&self) -> &Account {
         &self.accounts[0]
     }
-    /// The other account, as good as the first.
+    /// The other account, with the same rights.
     pub fn second(&self) -> &Account {
         &self.accounts[1]
     }
@@ -182,23 +186,23 @@ impl Azurite {
     pub fn pid(&self) -> Option<u32> {
         self.server.pid()
     }
-    /// Whom a client of the TLS service must trust, as PEM.
+    /// The certificate that a client of the TLS service must trust, as PEM.
     pub fn authority(&self) -> Option<PathBuf> {
         self.secured
             .as_ref()
             .map(|(made, _)| made.authority.clone())
     }
 
-    /// What [`Self::start_tls`] was asked so far: `METHOD PATH?QUERY`, without signatures.
+    /// The requests to [`Self::start_tls`] so far: `METHOD PATH?QUERY`, without signatures.
     pub fn seen(&self) -> Vec<String> {
         let asked = |line: &str| {
             let words = line.split('"').nth(1)?.strip_suffix(" HTTP/1.1")?;
             Some(words.split("&sig=").next().unwrap_or_default().to_owned())
         };
-        self.server.said().lines().filter_map(asked).collect()
+        self.server.output().lines().filter_map(asked).collect()
     }
 
-    /// What it proves itself with, where it speaks TLS: another server may as well.
+    /// Its certificate if it uses TLS, for use by another server.
     pub(crate) fn secured(&self) -> Option<&Certificate> {
         self.secured.as_ref().map(|(made, _)| made)
     }
@@ -207,7 +211,7 @@ impl Azurite {
     pub fn sas(&self, permissions: &str, expires_in_seconds: i64) -> String {
         self.first().sas(permissions, expires_in_seconds)
     }
-    /// A bearer token that [`Self::start_tls`] takes; less than 0 seconds is expired.
+    /// A bearer token for [`Self::start_tls`]; less than 0 seconds is expired.
     pub fn bearer_token(&self, lifetime_seconds: i64) -> String {
         self.first().bearer_token(lifetime_seconds)
     }
@@ -231,7 +235,7 @@ impl Azurite {
         assert_eq!(answer.status, 201, "{answer:?}");
     }
 
-    /// Microsoft's own client, by the first account's key.
+    /// Microsoft's own client, with the first account's key.
     pub fn client(&self) -> BlobClient {
         self.client_of(self.first())
     }
@@ -249,10 +253,9 @@ impl Azurite {
         BlobClient { options }
     }
 
-    /// Gone from one moment to the next, as a service seems to be that dies: every connection is
-    /// reset. Where a folder was given, whatever was answered before is there after
-    /// [`Self::restart`]; what was under way may be. SIGKILL alone would not do: Azurite writes
-    /// down what it has answered every five seconds only.
+    /// Kills the service at once: every connection is reset. With a folder, everything that was
+    /// answered before is there after [`Self::restart`]; requests in progress may be. SIGKILL alone
+    /// would lose answered requests, because Azurite saves them only every five seconds.
     pub fn kill(&mut self) {
         if self.in_memory {
             self.server.kill();
@@ -260,7 +263,7 @@ impl Azurite {
             self.server.end_by(Signal::USR2);
         }
     }
-    /// On the same port and, where one was given, with the same folder.
+    /// Starts it again on the same port and, if one was given, with the same folder.
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();

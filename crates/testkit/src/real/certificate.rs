@@ -1,5 +1,4 @@
-//! A certificate for loopback and the authority that vouches for it, made for one server and thrown
-//! away with it.
+//! A certificate for loopback and its authority, made for one server and removed with it.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use std::fs;
@@ -12,13 +11,13 @@ pub(crate) struct Certificate {
     pub key: PathBuf,
 }
 
-/// Names beside the address: clients of Microsoft read the account from a host's first label.
-const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "*.blob.core.localhost"];
+/// Names besides the address: clients of Microsoft read the account from a host's first label.
+const CERTIFICATE_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "*.blob.core.localhost"];
 
 impl Certificate {
     pub(super) fn make(folder: &Path) -> Self {
         let mut authority = CertificateParams::new(Vec::new()).unwrap();
-        // Another name than the certificate's, which else would vouch for itself.
+        // A name different from the certificate's, which would else be its own authority.
         authority
             .distinguished_name
             .push(DnType::CommonName, "towline tests");
@@ -26,7 +25,7 @@ impl Certificate {
         let issuer_key = KeyPair::generate().unwrap();
         let root = authority.self_signed(&issuer_key).unwrap();
         let key = KeyPair::generate().unwrap();
-        let leaf = CertificateParams::new(NAMES.map(str::to_owned))
+        let leaf = CertificateParams::new(CERTIFICATE_NAMES.map(str::to_owned))
             .unwrap()
             .signed_by(&key, &Issuer::new(authority, issuer_key))
             .unwrap();

@@ -1,4 +1,4 @@
-//! Clients that nobody here wrote, to make and to judge what lies in a store.
+//! Clients of other authors, to make and to check objects in a store.
 
 use super::parts;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// What a client said.
+/// The result of a client.
 #[derive(Debug, Clone)]
 pub struct Said {
     pub good: bool,
@@ -15,7 +15,7 @@ pub struct Said {
 }
 
 impl Said {
-    /// What it found; fails the test if it did not.
+    /// The result; fails the test if the client failed.
     #[track_caller]
     pub fn json(&self) -> Value {
         assert!(self.good, "{self:?}");
@@ -24,13 +24,13 @@ impl Said {
     }
 }
 
-/// Runs a Python program of ours with the installed clients. It comes by standard input, so that
-/// nothing is written beside the sources; so do its words, so that a test which looks for secrets
-/// among all processes does not find those of another test.
+/// Runs one of our Python programs with the installed clients. The program comes by standard input,
+/// so that nothing is written beside the sources. Its arguments do too, so that a test which
+/// searches all processes for secrets does not find those of another test.
 #[track_caller]
 pub fn python<S: AsRef<OsStr>>(program: &str, words: impl IntoIterator<Item = S>) -> Said {
     let mut command = Command::new(parts::file("python/bin/python"));
-    // Of the environment only what cannot lead it elsewhere: no proxies, no credentials.
+    // Only variables that cannot mislead it: no proxies, no credentials.
     command.env_clear().env("PYTHONUTF8", "1").args(["-I", "-"]);
     let words: Vec<String> = words
         .into_iter()
@@ -117,7 +117,7 @@ fn run<S: AsRef<OsStr>>(
     options: &[OsString],
     words: impl IntoIterator<Item = S>,
 ) -> Said {
-    // What follows `--` is never an option, whatever a blob is called.
+    // Words after `--` are never options, whatever a blob is called.
     let words = words.into_iter().map(|word| word.as_ref().to_owned());
     python(
         program,

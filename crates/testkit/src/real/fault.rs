@@ -1,4 +1,4 @@
-//! What can go wrong between a client and a service, and which requests it happens to.
+//! Faults between a client and a service, and rules that choose the requests.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -10,42 +10,42 @@ pub enum Fault {
     ResetBefore,
     /// Reset with half of the request's body read; nothing reaches the service.
     ResetWithin,
-    /// Reset as soon as the service has the whole request. It acts on it, perhaps after the client
-    /// has tried again.
+    /// Reset as soon as the service has the whole request. The service acts on it, perhaps after
+    /// the client has tried again.
     ResetAfter,
     /// The service has acted and answered; the connection is closed and the answer is lost.
     LostAnswer,
     /// The service has acted; its answer never comes and the connection stays open.
     Silence,
-    /// Answered here, and the connection stays good: nothing reaches the service.
+    /// Answered by the proxy on a connection that stays open: nothing reaches the service.
     Answer {
         status: u16,
         retry_after_seconds: Option<u32>,
     },
     /// The answer's body comes in pieces of so many bytes, with a pause before each.
     Trickle { piece: usize, pause: Duration },
-    /// Half of the body comes, then the connection is closed; Content-Length says all of it.
+    /// Half of the body comes, then the connection is closed; Content-Length gives all of it.
     Truncated,
-    /// Content-Length says half and half comes: nothing in the protocol is amiss.
+    /// Content-Length gives half and half comes: no error in the protocol.
     Shortened,
-    /// One bit in the middle of the body is another.
+    /// One bit in the middle of the body is flipped.
     Flipped,
 }
 
 impl Fault {
-    /// 503 with the wish to be asked again in a second.
+    /// 503 with `Retry-After` of a second.
     pub const BUSY: Self = Self::Answer {
         status: 503,
         retry_after_seconds: Some(1),
     };
-    /// 429 with the wish to be asked again in a second.
+    /// 429 with `Retry-After` of a second.
     pub const TOO_MANY: Self = Self::Answer {
         status: 429,
         retry_after_seconds: Some(1),
     };
 }
 
-/// To which requests a fault happens.
+/// A rule: a fault, and the requests it happens to.
 #[derive(Debug, Clone)]
 pub struct Rule {
     faults: Vec<Fault>,
@@ -67,12 +67,12 @@ enum When {
 }
 
 impl Rule {
-    /// To every request, until narrowed.
+    /// For every request, until narrowed.
     pub fn new(fault: Fault) -> Self {
         Self::one_of(&[fault])
     }
 
-    /// One of several: drawn where requests are, else in turn.
+    /// One of several: drawn at random if requests are, else in turn.
     pub fn one_of(faults: &[Fault]) -> Self {
         let faults = faults.to_vec();
         Self {
@@ -86,7 +86,7 @@ impl Rule {
         }
     }
 
-    /// Only requests of this method, whose path with query has this in it.
+    /// Only requests of this method whose path with query contains `path_has`.
     pub fn to(mut self, method: &str, path_has: &str) -> Self {
         (self.method, self.path_has) = (Some(method.to_owned()), Some(path_has.to_owned()));
         self
@@ -104,13 +104,12 @@ impl Rule {
     pub fn every(self, n: usize) -> Self {
         self.when(When::Every(n))
     }
-    /// So many of a hundred. What happens to a request follows from the seed, the request itself
-    /// and how often it was sent, and not from the order in which parallel ones arrive.
+    /// So many of a hundred. The outcome depends on the seed, the request itself and how often it
+    /// was sent, and not on the order in which parallel requests arrive.
     pub fn share(self, percent: u64, seed: u64) -> Self {
         self.when(When::Share { percent, seed })
     }
-    /// The same request is spared after so many faults, so that who tries once more often gets
-    /// through.
+    /// At most so many faults for the same request, so that a client that retries gets through.
     pub fn at_most_per_request(mut self, times: usize) -> Self {
         self.most_per_request = times;
         self
@@ -121,18 +120,18 @@ impl Rule {
         self
     }
 
-    /// What happens to this request. `same` is alike for a request and for its repetitions.
+    /// The fault for this request. `same` is equal for a request and its repetitions.
     pub(super) fn decide(&mut self, method: &str, path: &str, same: &str) -> Option<Fault> {
-        let is_meant = self.method.as_deref().is_none_or(|wanted| wanted == method)
+        let fits = self.method.as_deref().is_none_or(|wanted| wanted == method)
             && self
                 .path_has
                 .as_deref()
                 .is_none_or(|part| path.contains(part));
-        if !is_meant {
+        if !fits {
             return None;
         }
         self.matched += 1;
-        let (sent, hurt) = self.times.entry(same.to_owned()).or_default();
+        let (sent, faulted) = self.times.entry(same.to_owned()).or_default();
         *sent += 1;
         let draw = |seed: u64| {
             BuildHasherDefault::<DefaultHasher>::default().hash_one((seed, same, *sent))
@@ -147,10 +146,10 @@ impl Rule {
                 usize::try_from(draw(!seed) % 1024).unwrap_or(0),
             ),
         };
-        if !happens || *hurt >= self.most_per_request || self.faults.is_empty() {
+        if !happens || *faulted >= self.most_per_request || self.faults.is_empty() {
             return None;
         }
-        *hurt += 1;
+        *faulted += 1;
         Some(self.faults[turn % self.faults.len()])
     }
 }
@@ -184,21 +183,21 @@ mod tests {
     #[test]
     fn a_share_follows_from_the_seed_and_not_from_the_order() {
         let requests: Vec<String> = (0..2000).map(|number| format!("/c/{number}")).collect();
-        let hurt = |seed: u64, requests: Vec<&String>| -> Vec<String> {
+        let faulted = |seed: u64, requests: Vec<&String>| -> Vec<String> {
             let mut rule = Rule::one_of(&[Fault::ResetBefore, Fault::Flipped]).share(20, seed);
-            let mut hurt: Vec<String> = requests
+            let mut faulted: Vec<String> = requests
                 .into_iter()
                 .filter_map(|path| {
                     rule.decide("GET", path, path)
                         .map(|fault| format!("{path} {fault:?}"))
                 })
                 .collect();
-            hurt.sort();
-            hurt
+            faulted.sort();
+            faulted
         };
-        let forward = hurt(7, requests.iter().collect());
-        assert_eq!(forward, hurt(7, requests.iter().rev().collect()));
-        assert_ne!(forward, hurt(8, requests.iter().collect()));
+        let forward = faulted(7, requests.iter().collect());
+        assert_eq!(forward, faulted(7, requests.iter().rev().collect()));
+        assert_ne!(forward, faulted(8, requests.iter().collect()));
         assert!((300..500).contains(&forward.len()), "{}", forward.len());
         assert!(
             (100..300).contains(

@@ -1,16 +1,16 @@
-//! As much of HTTP/1.1 as a proxy and a plain client need. Heads are kept byte by byte.
+//! As much of HTTP/1.1 as a proxy and a plain client need. Heads are kept unchanged.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 
-/// First line and headers of a request or an answer; a byte is a char, so nothing is lost.
+/// First line and headers of a request or an answer. Each byte is one char, so nothing is lost.
 #[derive(Debug, Clone)]
 pub(super) struct Head {
     pub first: String,
     pub headers: Vec<(String, String)>,
 }
 
-/// How long a body is.
+/// The framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Length {
     Bytes(u64),
@@ -19,7 +19,7 @@ pub(super) enum Length {
 }
 
 impl Head {
-    /// None when the other side has closed before a first byte.
+    /// None if the other side has closed before a first byte.
     pub(super) fn read(reader: &mut impl BufRead) -> io::Result<Option<Self>> {
         let Some(first) = line(reader)? else {
             return Ok(None);
@@ -96,7 +96,7 @@ impl Head {
     }
 }
 
-/// Passes a body on as it is framed; its bytes, less the frame.
+/// Forwards a body with its framing; returns the number of its bytes.
 pub(super) fn relay(
     length: Length,
     from: &mut impl BufRead,
@@ -125,7 +125,7 @@ pub(super) fn relay(
     }
 }
 
-/// A body without its frame.
+/// A body without its framing.
 pub(super) fn collect(length: Length, from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
     if length != Length::Chunked {
@@ -142,7 +142,7 @@ pub(super) fn collect(length: Length, from: &mut impl BufRead) -> io::Result<Vec
     }
 }
 
-/// An answer, read to its end.
+/// A complete answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub status: u16,
@@ -169,7 +169,7 @@ pub fn request(
     Connection::open(url)?.request(method, url, headers, body)
 }
 
-/// A connection that is kept for many requests, one after another.
+/// A connection for many requests, one after another.
 #[derive(Debug)]
 pub struct Connection {
     stream: BufReader<TcpStream>,

@@ -1,7 +1,6 @@
 //! Real services and real clients on loopback, installed by `cargo xtask test`: Microsoft's blob
-//! service and client, an S3 server and Amazon's client, a proxy that breaks what passes it, and a
-//! Slurm cluster.
-//! Nothing here uses the program's own code for stores, so that it can judge it.
+//! service and client, an S3 server and Amazon's client, a proxy that injects faults, and a Slurm
+//! cluster. Nothing here uses the program's own code for stores, so that it can judge it.
 
 mod account;
 mod azurite;

@@ -1,8 +1,8 @@
-//! Where `cargo xtask install` put what is not ours.
+//! The folder where `cargo xtask install` put programs of others.
 
 use std::path::{Path, PathBuf};
 
-/// A file of the installed parts. Tests fail without it: what cannot run is never passed over.
+/// A file of the installed parts. Tests fail without it, because no test is skipped in silence.
 #[track_caller]
 pub fn file(name: &str) -> PathBuf {
     let folder = std::env::var_os("TOW_TEST_PARTS")

@@ -1,5 +1,4 @@
-//! A server of S3 that nobody here wrote, on loopback, with one bucket. It does not check
-//! signatures.
+//! An S3 server of another author, on loopback, with one bucket. It does not check signatures.
 
 use super::server::{Recipe, Server};
 use super::{ObjectClient, http, parts};
@@ -28,7 +27,7 @@ impl S3Server {
             server: Server::start(Recipe {
                 words: Box::new(words),
                 variables: Vec::new(),
-                says_ready: "Running on",
+                ready_text: "Running on",
             }),
         };
         let answer =

@@ -1,5 +1,5 @@
-//! A server of others on a port of loopback. It is ours alone, ready when it says so itself, and
-//! gone with the test, however that ends.
+//! A server program of others on a port of loopback. It belongs to one test, is ready when it says
+//! so itself, and ends with the test, however that ends.
 
 use rustix::process::Signal;
 use std::ffi::OsString;
@@ -19,9 +19,9 @@ pub(super) struct Recipe {
     /// Program and arguments for a port.
     pub words: Words,
     pub variables: Vec<(String, OsString)>,
-    /// What it writes once it listens. Its own word, so that nobody else on that port is taken for
-    /// it.
-    pub says_ready: &'static str,
+    /// The text that it writes once it listens. It is the server's own, so that no other process on
+    /// that port is taken for it.
+    pub ready_text: &'static str,
 }
 
 impl std::fmt::Debug for Recipe {
@@ -35,12 +35,13 @@ pub(super) struct Server {
     recipe: Recipe,
     port: u16,
     child: Option<Child>,
-    /// What it wrote. Without a name: what lies in a static is never dropped, and would be left.
+    /// Its output. The file has no name, because a value in a static is never dropped and would
+    /// leave it behind.
     log: File,
 }
 
 impl Server {
-    /// On a port that is free; another one is tried if somebody takes it meanwhile.
+    /// Starts on a free port; tries another if the port is taken meanwhile.
     #[track_caller]
     pub(super) fn start(recipe: Recipe) -> Self {
         let mut server = Self {
@@ -63,12 +64,12 @@ impl Server {
         self.child.as_ref().map(Child::id)
     }
 
-    /// All that it wrote.
-    pub(super) fn said(&self) -> String {
-        said(&self.log)
+    /// All its output.
+    pub(super) fn output(&self) -> String {
+        output(&self.log)
     }
 
-    /// Gone when this returns, by a signal that makes it leave.
+    /// Ends it by a signal, and waits until it is gone.
     pub(super) fn end_by(&mut self, signal: Signal) {
         if let Some(mut child) = self.child.take() {
             process::signal(i32::try_from(child.id()).unwrap(), signal);
@@ -76,7 +77,7 @@ impl Server {
         }
     }
 
-    /// SIGKILL, and gone when this returns.
+    /// Ends it by SIGKILL, and waits until it is gone.
     pub(super) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
@@ -84,14 +85,14 @@ impl Server {
         }
     }
 
-    /// On the same port, whatever else it was given.
+    /// Starts it again on the same port.
     #[track_caller]
     pub(super) fn restart(&mut self) {
         self.kill();
         crate::until("a server to start again", || self.launch().then_some(()));
     }
 
-    /// Whether it listens; if not, it has left, most likely because its port was taken.
+    /// Whether it listens. If not, it has exited, most likely because its port was taken.
     #[track_caller]
     fn launch(&mut self) -> bool {
         let words = (self.recipe.words)(self.port);
@@ -114,16 +115,16 @@ impl Server {
             .stdout(self.log.try_clone().unwrap())
             .stderr(self.log.try_clone().unwrap());
         let mut child = spawn(command).unwrap_or_else(|error| panic!("{words:?}: {error}"));
-        let said = || said(&self.log);
+        let output = || output(&self.log);
         let ready = crate::until(&format!("{words:?} to be ready"), || {
-            let ready = said().contains(self.recipe.says_ready);
+            let ready = output().contains(self.recipe.ready_text);
             let mut left = || matches!(child.try_wait(), Ok(Some(_)));
             (ready || left()).then_some(ready)
         });
         let taken = ["EADDRINUSE", "in use"]
             .iter()
-            .any(|sign| said().contains(sign));
-        assert!(ready || taken, "{words:?} left: {}", said());
+            .any(|sign| output().contains(sign));
+        assert!(ready || taken, "{words:?} left: {}", output());
         if ready {
             self.child = Some(child);
         }
@@ -137,8 +138,8 @@ impl Drop for Server {
     }
 }
 
-/// All that was written, read without moving the place where it is written.
-fn said(log: &File) -> String {
+/// The whole log, read without moving the position of the writer.
+fn output(log: &File) -> String {
     let mut bytes = vec![
         0;
         log.metadata()
@@ -148,23 +149,23 @@ fn said(log: &File) -> String {
     String::from_utf8_lossy(&bytes[..read]).into_owned()
 }
 
-/// Below the ports that the kernel hands out to clients, so that one is still free at a restart.
+/// Below the ports that the kernel gives to clients, so that one is still free at a restart.
 fn free_port() -> u16 {
-    const FIRST: u16 = 20_000;
-    const MANY: u16 = 12_000;
+    const FIRST_PORT: u16 = 20_000;
+    const PORT_COUNT: u16 = 12_000;
     static NEXT: LazyLock<AtomicU16> = LazyLock::new(|| {
-        AtomicU16::new(u16::try_from(std::process::id() % u32::from(MANY)).unwrap_or(0))
+        AtomicU16::new(u16::try_from(std::process::id() % u32::from(PORT_COUNT)).unwrap_or(0))
     });
     crate::until("a free port", || {
-        let port = FIRST + NEXT.fetch_add(1, Ordering::Relaxed) % MANY;
+        let port = FIRST_PORT + NEXT.fetch_add(1, Ordering::Relaxed) % PORT_COUNT;
         TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .is_ok()
             .then_some(port)
     })
 }
 
-/// Starts a process from a thread that lives as long as we do: the kernel's word to a child that
-/// its parent died comes when the thread ends that started it, and each test has its own.
+/// Starts a process from a thread that lives as long as the program. The kernel signals the death
+/// of a parent when the thread that started the child ends, and each test has its own thread.
 fn spawn(command: Command) -> std::io::Result<Child> {
     type Answer = Sender<std::io::Result<Child>>;
     static SPAWNER: LazyLock<Sender<(Command, Answer)>> = LazyLock::new(|| {

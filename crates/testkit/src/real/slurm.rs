@@ -1,6 +1,6 @@
 //! A real Slurm cluster of several hosts on this machine, made by `slurm-up.sh`: a bastion, a login
-//! host, a controller and nodes, each in namespaces of its own. Needs root. Nothing of it outlives
-//! the test program, however that ends.
+//! host, a controller and nodes, each in namespaces of its own. Needs root. No process of it
+//! outlives the test program, however that ends.
 
 use super::parts;
 use crate::Output;
@@ -12,20 +12,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh");
+const SLURM_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh");
 
-/// The exit code with which the script says that it failed itself, and not what it ran in a host.
-const ITS_OWN: i32 = 125;
+/// The exit code by which the script reports its own failure, not that of a command it ran in a
+/// host.
+const SCRIPT_FAILURE_CODE: i32 = 125;
 
-/// What a cluster is made of. Fake GPUs are devices that Slurm counts and hands out; they compute
+/// The parts of a cluster. Fake GPUs are devices that Slurm counts and allocates; they compute
 /// nothing.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `c1`, `c2`, …
     pub nodes: u32,
-    /// Of each node, as `gpu:h200`.
+    /// Per node, as `gpu:h200`.
     pub gpus: u32,
-    /// Of each node, with 512 MB of memory for each.
+    /// Per node, with 512 MB of memory for each.
     pub cpus: u32,
     /// slurmdbd and MariaDB: account `lab`, QOS `basic`, `standard` (the default) and `premium`,
     /// partitions `main` and `debug`. Without it there are the partitions `standard`, `premium` and
@@ -39,14 +40,14 @@ pub struct Options {
     /// Another Debian release as the hosts' root, and with it another Slurm; see
     /// [`Options::debian`].
     pub root: Option<PathBuf>,
-    /// Paths of this machine that hosts do not see. Homes, `/tmp` and the workspace they never see.
+    /// Paths of this machine that hosts do not see. They never see homes, `/tmp` and the workspace.
     pub hide: Vec<PathBuf>,
-    /// Paths of this machine that hosts share with it, wherever they lie.
+    /// Paths of this machine that hosts share with it.
     pub expose: Vec<PathBuf>,
-    /// Lines of `slurm.conf`, each in place of the one with the same key.
+    /// Lines of `slurm.conf`; each replaces the one with the same key.
     pub conf: Vec<String>,
-    /// Seconds until Slurm gives up a node that does not answer; it takes up to three times as
-    /// long.
+    /// Seconds until Slurm gives up a node that does not answer. In practice it takes up to three
+    /// times as long.
     pub slurmd_timeout: u32,
     pub users: Vec<String>,
 }
@@ -125,13 +126,13 @@ impl Options {
 pub struct Slurm {
     folder: PathBuf,
     port: u16,
-    /// The script, which ends the cluster and removes its folder when its standard input ends: with
-    /// us.
+    /// The script. It ends the cluster and removes its folder when its standard input is closed, at
+    /// the latest with us.
     keeper: Child,
 }
 
 impl Slurm {
-    /// Ready for jobs and logins when this returns: some 3 s later, 150 MB of memory more.
+    /// Ready for jobs and logins when this returns: after some 3 s, with 150 MB of memory.
     #[track_caller]
     pub fn start(options: &Options) -> Self {
         let made = tempfile::Builder::new()
@@ -139,14 +140,14 @@ impl Slurm {
             .tempdir()
             .unwrap();
         let folder = made.keep();
-        let mut told = tempfile::tempfile().unwrap();
+        let mut log = tempfile::tempfile().unwrap();
         let mut command = script("run", [folder.as_os_str()]);
         command
             .args(options.words())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(told.try_clone().unwrap());
-        // An interrupt from the keyboard is for us; it hears of our end.
+            .stderr(log.try_clone().unwrap());
+        // An interrupt from the keyboard is for us; the keeper ends when we do.
         let mut keeper = command.process_group(0).spawn().unwrap();
         let mut answer = String::new();
         let _ = keeper
@@ -160,7 +161,7 @@ impl Slurm {
         let Some(port) = port else {
             let _ = keeper.wait();
             let _ = fs::remove_dir(&folder);
-            panic!("no Slurm cluster: {}", text(&mut told));
+            panic!("no Slurm cluster: {}", text(&mut log));
         };
         Self {
             folder,
@@ -169,15 +170,15 @@ impl Slurm {
         }
     }
 
-    /// The one of this test program, with accounting. Tests that share it leave hosts and daemons
-    /// alone.
+    /// The cluster of this test program, with accounting. Tests that share it do not touch hosts
+    /// and daemons.
     pub fn shared() -> &'static Self {
         static SHARED: LazyLock<Slurm> = LazyLock::new(|| Slurm::start(&Options::default()));
         &SHARED
     }
 
     /// Whether such a cluster could be started here, without starting or installing anything; else
-    /// the script's own words.
+    /// the script's error.
     pub fn check(options: &Options) -> Result<(), String> {
         let output = Output::from(script("check", options.words()).output().unwrap());
         if output.code == 0 {
@@ -187,7 +188,7 @@ impl Slurm {
         }
     }
 
-    /// What it is made of. Logs of each host's daemons are in `hosts/HOST/log`.
+    /// The folder of the cluster. Logs of each host's daemons are in `hosts/HOST/log`.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -200,12 +201,12 @@ impl Slurm {
     pub fn ssh_config(&self) -> PathBuf {
         self.folder.join("ssh/config")
     }
-    /// Leads to the bastion; the next one straight to the login host.
+    /// The port of the bastion; the next one is that of the login host.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Runs words on a host, in the user's home, without SSH.
+    /// Runs a command on a host, in the user's home, without SSH.
     #[track_caller]
     pub fn exec<S: AsRef<OsStr>>(
         &self,
@@ -245,13 +246,13 @@ impl Slurm {
         .ok();
     }
 
-    /// A power cut: all its processes are gone in one instant, and nobody is told.
+    /// A power cut: all its processes are gone in one instant, without notice.
     #[track_caller]
     pub fn kill_host(&self, host: &str) {
         self.act("node-kill", &[host]);
     }
-    /// Power again. Answers SSH when this returns; its Slurm daemons are on their way. What was on
-    /// its disk is gone, except the state of Slurm and the database on `ctl`.
+    /// Starts it again. It answers SSH when this returns; its Slurm daemons are starting. Its disk
+    /// is empty, except for the state of Slurm and the database on `ctl`.
     #[track_caller]
     pub fn start_host(&self, host: &str) {
         self.act("node-start", &[host]);
@@ -262,12 +263,12 @@ impl Slurm {
     pub fn kill_service(&self, host: &str, name: &str) {
         self.act("svc-kill", &[host, name]);
     }
-    /// It answers when this returns.
+    /// Starts one daemon again. It answers when this returns.
     #[track_caller]
     pub fn start_service(&self, host: &str, name: &str) {
         self.act("svc-start", &[host, name]);
     }
-    /// Takes the host's network link away: all that is open hangs.
+    /// Takes the host's network link down: all open connections hang.
     #[track_caller]
     pub fn cut(&self, host: &str) {
         self.act("net-cut", &[host]);
@@ -276,7 +277,7 @@ impl Slurm {
     pub fn heal(&self, host: &str) {
         self.act("net-heal", &[host]);
     }
-    /// Cuts every SSH connection from outside that is open now. What runs on the hosts goes on.
+    /// Cuts every SSH connection from outside that is open now. Processes on the hosts go on.
     #[track_caller]
     pub fn drop_connections(&self) {
         self.act("ssh-drop", &[]);
@@ -293,7 +294,7 @@ impl Drop for Slurm {
         drop(self.keeper.stdin.take());
         let ended = self.keeper.wait().is_ok_and(|status| status.success());
         if !ended {
-            // Somebody killed it, and with it the cluster.
+            // The keeper was killed, and with it the cluster.
             let _ = script("stop", [self.folder.as_os_str()])
                 .arg("--wipe")
                 .output();
@@ -304,7 +305,7 @@ impl Drop for Slurm {
 fn script<S: AsRef<OsStr>>(verb: &str, words: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("bash");
     command
-        .arg(SCRIPT)
+        .arg(SLURM_SCRIPT)
         .arg(verb)
         .args(words)
         .stdin(Stdio::null());
@@ -315,7 +316,7 @@ fn script<S: AsRef<OsStr>>(verb: &str, words: impl IntoIterator<Item = S>) -> Co
 fn asked(command: &mut Command) -> Output {
     let output = Output::from(command.output().unwrap());
     assert!(
-        output.code != ITS_OWN || !output.stderr.contains("[slurm-up] error"),
+        output.code != SCRIPT_FAILURE_CODE || !output.stderr.contains("[slurm-up] error"),
         "{}",
         output.stderr
     );

@@ -9,15 +9,14 @@ use std::process::{Command, Stdio};
 use tempfile::TempDir;
 use towline_host::process;
 
-/// Where Debian has it; it starts itself again for each connection, and wants its whole path for
-/// that.
-const PROGRAM: &str = "/usr/sbin/sshd";
+/// Its path in Debian. It executes itself for each connection, and needs its whole path for that.
+const SSHD_PROGRAM: &str = "/usr/sbin/sshd";
 
-/// Of the key in [`Sshd::locked_config`].
+/// The passphrase of the key in [`Sshd::locked_config`].
 pub const PASSPHRASE: &str = "open sesame";
 
-/// What the host is called in [`Sshd::config`].
-const HOST: &str = "login";
+/// The name of the host in [`Sshd::config`].
+const HOST_ALIAS: &str = "login";
 
 #[derive(Debug)]
 pub struct Sshd {
@@ -31,16 +30,17 @@ impl Sshd {
         Self::start_with("")
     }
 
-    /// With more lines for its configuration; the first of a kind counts, and these come first.
+    /// With more lines for its configuration. The first line of a kind counts, and these come
+    /// first.
     #[track_caller]
     pub fn start_with(lines: &str) -> Self {
         assert!(
-            Path::new(PROGRAM).exists(),
-            "{PROGRAM} is not there: `cargo xtask install` installs what tests need"
+            Path::new(SSHD_PROGRAM).exists(),
+            "{SSHD_PROGRAM} is not there: `cargo xtask install` installs what tests need"
         );
         if rustix::process::geteuid().is_root() {
-            // It locks its helper up in there, and the package makes it only when it starts the
-            // service.
+            // The folder that its helper is confined to. The package makes it only when it starts
+            // the service.
             fs::create_dir_all("/run/sshd").unwrap();
         }
         let folder = tempfile::Builder::new()
@@ -64,12 +64,12 @@ impl Sshd {
         fs::write(path("sshd_config"), server_config(folder.path(), lines)).unwrap();
         let (log, config) = (path("log"), path("sshd_config"));
         let words = move |port: u16| {
-            // What it writes is its own word of being ready, and is kept over a restart.
+            // Its log tells when it is ready, and is kept over a restart.
             let keep = r#"exec "$@" 2> >(exec tee -a "$0")"#;
             let mut words: Vec<OsString> = ["bash", "-c", keep].map(Into::into).into();
             words.extend([
                 log.clone().into(),
-                PROGRAM.into(),
+                SSHD_PROGRAM.into(),
                 "-D".into(),
                 "-e".into(),
                 "-f".into(),
@@ -82,7 +82,7 @@ impl Sshd {
         let server = Server::start(Recipe {
             words: Box::new(words),
             variables: Vec::new(),
-            says_ready: "Server listening on",
+            ready_text: "Server listening on",
         });
         for (name, key) in [
             ("config", "key"),
@@ -99,7 +99,7 @@ impl Sshd {
         self.folder.path().join("config")
     }
 
-    /// As [`Self::config`], with a key that is not let in.
+    /// As [`Self::config`], with a key that the server refuses.
     pub fn strange_config(&self) -> PathBuf {
         self.folder.path().join("strange_config")
     }
@@ -111,10 +111,10 @@ impl Sshd {
 
     /// The host's name in the configurations.
     pub fn host(&self) -> &'static str {
-        HOST
+        HOST_ALIAS
     }
 
-    /// The home of who logs in.
+    /// The home of the user who logs in.
     pub fn home(&self) -> PathBuf {
         self.folder.path().join("home")
     }
@@ -123,9 +123,9 @@ impl Sshd {
         self.server.port()
     }
 
-    /// How often somebody was let in since the first start.
+    /// The number of successful logins since the first start.
     pub fn authentications(&self) -> usize {
-        // Keys that it would take are said to be accepted as well.
+        // A key that would be accepted is logged as accepted too.
         let is_one = |line: &&str| {
             line.starts_with("Accepted ") && line.contains(" for ") && line.contains(" from ")
         };
@@ -136,7 +136,7 @@ impl Sshd {
             .count()
     }
 
-    /// Cuts every connection; what was started over them lives on.
+    /// Cuts every connection; processes that were started over them live on.
     pub fn kill_connections(&self) {
         let connections = self.connections();
         for pid in &connections {
@@ -150,28 +150,28 @@ impl Sshd {
         });
     }
 
-    /// As if the network had gone: nobody answers on the connections there are, and nobody hangs
-    /// up.
+    /// As if the network were gone: nothing answers on the present connections, and nothing closes
+    /// them.
     pub fn freeze_connections(&self) {
         for pid in self.connections() {
             process::signal(pid, rustix::process::Signal::STOP);
         }
     }
 
-    /// Gone, with all connections.
+    /// Stops it, with all connections.
     pub fn stop(&mut self) {
         self.kill_connections();
         self.server.kill();
     }
 
-    /// On the same port.
+    /// Starts it again on the same port.
     #[track_caller]
     pub fn restart(&mut self) {
         self.stop();
         self.server.restart();
     }
 
-    /// As if another machine had its place.
+    /// Changes the host key, as if another machine had its address.
     #[track_caller]
     pub fn new_host_key(&mut self) {
         self.stop();
@@ -217,12 +217,12 @@ fn server_config(folder: &Path, lines: &str) -> String {
     )
 }
 
-/// The older way to agree on a key takes half as long.
+/// The older key exchange takes half as long.
 fn client_config(port: u16, key: &Path) -> String {
     let user = Command::new("id").arg("-un").output().unwrap().stdout;
     let user = String::from_utf8_lossy(&user).trim().to_owned();
     format!(
-        "Host {HOST}\n\
+        "Host {HOST_ALIAS}\n\
          HostName 127.0.0.1\n\
          Port {port}\n\
          User {user}\n\

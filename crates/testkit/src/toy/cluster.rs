@@ -1,4 +1,4 @@
-//! The toy behind the seam that every cluster has.
+//! The toy cluster as an implementation of the seam.
 
 use super::{Fault, ToyCluster, ToyJob};
 use towline_core::cluster::{
@@ -141,8 +141,9 @@ impl Cluster for ToyCluster {
     }
     fn forget(&self, runs: &[RunRef]) -> Result<()> {
         let mut world = self.call()?;
-        runs.iter()
-            .for_each(|run| drop(world.jobs.remove(&run.run)));
+        for run in runs {
+            world.jobs.remove(&run.run);
+        }
         Ok(())
     }
 

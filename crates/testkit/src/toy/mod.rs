@@ -1,5 +1,5 @@
-//! The smallest kind of cluster: jobs live in memory, and whoever tests plays their lives. It shows
-//! what a new kind needs, and has switches for what goes wrong on real ones.
+//! The smallest kind of cluster: jobs live in memory, and the test plays their lives. It shows what
+//! a new kind needs, and has switches for faults of real clusters.
 
 mod cluster;
 
@@ -13,14 +13,14 @@ use towline_core::reason::Ending;
 use towline_core::state::{RunState, Step, reduce};
 use towline_core::{Error, Result, RunId};
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Fault {
     #[default]
     None,
-    /// A submission arrives, its answer does not.
+    /// A submission arrives, its answer is lost.
     LostAnswer,
-    /// Nothing can be asked.
+    /// No query is answered.
     Unreachable,
 }
 
@@ -59,7 +59,7 @@ impl ToyCluster {
         self.world().fault = fault;
     }
 
-    /// Every call that a real cluster would have answered.
+    /// The number of calls that a real cluster would have answered.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
@@ -68,7 +68,7 @@ impl ToyCluster {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One question.
+    /// Counts one query.
     fn call(&self) -> Result<MutexGuard<'_, World>> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         let world = self.world();
@@ -101,7 +101,9 @@ impl ToyCluster {
         }
         let wakes = world.wakes.clone();
         drop(world);
-        wakes.iter().for_each(|wake| wake());
+        for wake in &wakes {
+            wake();
+        }
     }
 }
 

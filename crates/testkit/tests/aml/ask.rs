@@ -47,7 +47,7 @@ impl Asker {
         }
     }
 
-    /// With a good token. Fails only where the connection does.
+    /// With a valid token. Fails only if the connection does.
     pub(crate) fn try_ask(&self, method: &str, path: &str, body: Option<&Value>) -> Option<Said> {
         self.send(
             method,
@@ -68,7 +68,7 @@ impl Asker {
         format!("Bearer {}", self.aml.token(self.aml.endpoint(), 600))
     }
 
-    /// As it is asked, with nothing added.
+    /// Without anything added.
     pub(crate) fn send(
         &self,
         method: &str,

@@ -1,16 +1,16 @@
-//! Others' programs against the emulator.
+//! Programs of others against the emulator.
 
 use serde_json::json;
-use towline_testkit::aml::{Aml, Pair, judge, said};
+use towline_testkit::aml::{Aml, Pair, judge, output_lines};
 use towline_testkit::until;
 
 /// Jobs on a page, fewer than the clients make.
-const PAGE: usize = 7;
+const JOBS_PER_PAGE: usize = 7;
 
 fn started() -> Aml {
     let aml = Aml::start();
     aml.conditions(|conditions| {
-        conditions.page = PAGE;
+        conditions.page = JOBS_PER_PAGE;
         conditions.poll_after = None;
     });
     aml
@@ -21,10 +21,10 @@ fn microsofts_client_does_everything_and_the_validator_agrees() {
     let aml = started();
     let home = tempfile::tempdir().unwrap();
     let mut command = aml.client("client.py", home.path(), &[]);
-    command.env("AML_PAGE", PAGE.to_string());
-    let said = said(command);
-    assert_eq!(said.len(), 46, "{said:#?}");
-    // Who asks in the user's own name sends a token for the workspace's services along.
+    command.env("AML_PAGE", JOBS_PER_PAGE.to_string());
+    let output_lines = output_lines(command);
+    assert_eq!(output_lines.len(), 46, "{output_lines:#?}");
+    // A client that acts in the user's own name also sends a token for the workspace's services.
     let with_token =
         |pair: &&Pair| pair.json["liveRequest"]["headers"]["x-azureml-token"] == "removed";
     assert_eq!(
@@ -45,8 +45,8 @@ fn microsofts_client_does_everything_and_the_validator_agrees() {
     }
 }
 
-/// Older services name no output for a run's artifacts, and give no keys away: logs are then found
-/// in run history.
+/// Older services name no output for a run's artifacts, and give no keys. Then logs are found in
+/// run history.
 #[test]
 fn microsofts_client_follows_logs_by_run_history() {
     let aml = started();
@@ -66,7 +66,7 @@ fn microsofts_client_follows_logs_by_run_history() {
             "job_failing",
         ],
     );
-    assert_eq!(said(command).len(), 5);
+    assert_eq!(output_lines(command).len(), 5);
     let details = aml
         .recorded()
         .iter()
@@ -90,7 +90,7 @@ fn microsofts_library_signs_in_by_the_login_service() {
         .env("AML_CLIENT", known.client)
         .env("AML_SECRET", &known.secret);
     assert_eq!(
-        said(command),
+        output_lines(command),
         ["secret", "workload", "device", "wrong_secret"]
     );
     let recorded = serde_json::to_string(
@@ -109,9 +109,9 @@ fn az_signs_in_and_drives_a_job() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     let good = |words: &[&str]| {
-        let said = aml.az(home, words);
-        assert!(said.good, "{words:?}: {said:?}");
-        said
+        let output_lines = aml.az(home, words);
+        assert!(output_lines.good, "{words:?}: {output_lines:?}");
+        output_lines
     };
     good(&[
         "cloud",

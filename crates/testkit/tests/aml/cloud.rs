@@ -1,4 +1,4 @@
-//! Who is let in, and what lies around a workspace.
+//! Access control, and the resources around a workspace.
 
 use crate::ask::Asker;
 use serde_json::json;
@@ -161,8 +161,8 @@ fn identities_get_tokens() {
     );
 }
 
-/// What a job does to have a secret: a token of its identity, then the vault.
-const READS_A_SECRET: &str = r"
+/// How a job reads a secret: a token of its identity, then the vault.
+const SECRET_READER_SCRIPT: &str = r"
 import json, os, ssl, urllib.request
 def ask(address, name, value, **more):
     return json.load(urllib.request.urlopen(urllib.request.Request(address, headers={name: value}), **more))
@@ -184,7 +184,7 @@ fn a_job_reads_a_secret_by_its_identity() {
             Some(&json!({"value": "from the vault"})),
         )
         .unwrap();
-    let command = format!("python3 - <<'END'\n{READS_A_SECRET}END");
+    let command = format!("python3 - <<'END'\n{SECRET_READER_SCRIPT}END");
     let variables = json!({"VAULT": vault, "CA": asker.aml.authority()});
     asker.made_job(
         "reads",
@@ -196,7 +196,7 @@ fn a_job_reads_a_secret_by_its_identity() {
         asker.log("reads", "user_logs/std_log.txt"),
         "from the vault\n"
     );
-    // Without one there is nothing to ask.
+    // Without an identity there is no endpoint.
     asker.made_job("asks", "test -z \"$IDENTITY_ENDPOINT\"", &json!({}));
     asker.await_status("asks", "Completed");
 }
@@ -239,7 +239,7 @@ fn virtual_clusters_are_found() {
         conditions
             .quotas
             .iter_mut()
-            .for_each(|quota| quota.region = "eastus".to_owned())
+            .for_each(|quota| quota.region = "eastus".to_owned());
     });
     let quotas = asker
         .get(&format!(
@@ -351,7 +351,7 @@ fn secrets_of_datastores_may_expire() {
         asker.ask("POST", &path, None).json["secretsType"],
         "AccountKey"
     );
-    // Nothing else gives the key away.
+    // No other answer contains the key.
     let shown = [
         asker.get(&asker.of_workspace("datastores")),
         asker.get(&asker.of_workspace("datastores/workspaceblobstore")),

@@ -1,4 +1,4 @@
-//! The examples of the published description: all can be read, and what they put is taken.
+//! The examples of the published description: all can be read, and their bodies are accepted.
 
 use crate::ask::Asker;
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use towline_testkit::aml::judge;
 use towline_testkit::until;
 
-const PLACE: &str = "specification/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-04-01/examples";
+const EXAMPLES_FOLDER: &str = "specification/machinelearningservices/resource-manager/Microsoft.MachineLearningServices/stable/2024-04-01/examples";
 
 /// Examples by the path they are for, below a workspace.
-const TAKEN: [(&str, &str); 7] = [
+const EXAMPLES_BY_PATH: [(&str, &str); 7] = [
     (
         "Workspace/CodeVersion/createOrGetStartPendingUpload.json",
         "codes/{name}/versions/{version}/startPendingUpload",
@@ -60,7 +60,7 @@ fn published_examples_are_taken() {
     let Some(spec) = judge::published() else {
         return;
     };
-    let folder = spec.join(PLACE);
+    let folder = spec.join(EXAMPLES_FOLDER);
     let all = files(&folder);
     assert!(all.len() >= 244, "{}", all.len());
     for file in &all {
@@ -68,7 +68,7 @@ fn published_examples_are_taken() {
     }
     let asker = Asker::start();
     let mut many = 0;
-    for (under, path) in TAKEN {
+    for (under, path) in EXAMPLES_BY_PATH {
         let creates = |file: &&PathBuf| {
             let name = file
                 .strip_prefix(&folder)
@@ -89,7 +89,7 @@ fn published_examples_are_taken() {
     assert!(summary["judged"].as_u64().unwrap() >= 40, "{summary}");
 }
 
-/// Puts an example under its own names, gets it back, and deletes it so that the next may have the
+/// Puts an example under its own names, gets it back, and deletes it so that the next can use the
 /// name.
 #[track_caller]
 fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
@@ -134,7 +134,7 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     let found = asker.get(&address);
     assert_eq!(found.status, 200, "{}: {found:?}", file.display());
     kept(&body["properties"], &found.json["properties"], file);
-    // What runs has to end first.
+    // A running job has to end first.
     if filled.starts_with("jobs/") {
         until("a job to end", || {
             matches!(
@@ -152,7 +152,7 @@ fn take(asker: &Asker, example: &Value, path: &str, file: &Path) {
     assert_eq!(asker.ask("DELETE", &address, None).status, 200);
 }
 
-/// What was put is shown again, but for secrets.
+/// The resource is shown as it was put, except for secrets.
 #[track_caller]
 fn kept(put: &Value, shown: &Value, file: &Path) {
     for (name, value) in put.as_object().into_iter().flatten() {
@@ -161,7 +161,7 @@ fn kept(put: &Value, shown: &Value, file: &Path) {
                 if !["credentials", "services", "userAccountCredentials"]
                     .contains(&name.as_str()) =>
             {
-                kept(value, &shown[name], file)
+                kept(value, &shown[name], file);
             }
             Value::Null | Value::Object(_) => {}
             value => assert_eq!(value, &shown[name], "{} {name}", file.display()),

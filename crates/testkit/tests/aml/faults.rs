@@ -1,4 +1,4 @@
-//! What goes wrong when it is asked to.
+//! Faults that tests ask for.
 
 use crate::ask::Asker;
 use serde_json::json;
@@ -43,7 +43,7 @@ fn answers_fail_before_and_after_taking_effect() {
 #[test]
 fn connections_are_cut() {
     let asker = Asker::start();
-    // A client may try again by itself where a kept connection breaks; all its tries are cut.
+    // A client may retry by itself if a kept connection breaks; all its tries are cut.
     let path = asker.of_workspace("jobs/cut");
     let body = crate::ask::job("true", &json!({}));
     asker
@@ -91,7 +91,7 @@ fn what_was_put_is_not_seen_at_once() {
         asker.get(&asker.of_history("runs/late/details")).status,
         404
     );
-    // It is there all the same.
+    // It exists all the same.
     assert_eq!(asker.put_job("late", "true", &json!({})).status, 200);
     asker
         .aml
@@ -133,7 +133,7 @@ fn logs_cannot_be_read_or_only_half() {
         ),
         (b"0123456789".to_vec(), b"89".to_vec(), 416)
     );
-    // Azurite has nothing to say at the very end, where the real service says 416 as well.
+    // Azurite returns nothing at the very end, where the real service answers 416.
     assert_eq!(
         (read("bytes=10-").status, read("bytes=10-").bytes.len()),
         (206, 0)

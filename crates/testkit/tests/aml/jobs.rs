@@ -1,4 +1,4 @@
-//! What becomes of jobs.
+//! The life of jobs.
 
 use crate::ask::Asker;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::path::Path;
 use towline_testkit::aml::judge;
 use towline_testkit::until;
 
-/// Whether any process of a group is left.
+/// Whether any process of a group is alive.
 fn lives(group: i32) -> bool {
     let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
     let fields = |text: String| -> Vec<String> {

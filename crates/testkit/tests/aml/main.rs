@@ -1,5 +1,5 @@
-//! The emulator of Azure ML, judged by what nobody here wrote: Microsoft's clients and validator,
-//! and the published examples. What it must do for tests beyond that is checked by plain requests.
+//! The emulator of Azure ML, checked by software of others: Microsoft's clients and validator, and
+//! the published examples. Behaviour that tests need beyond that is checked by plain requests.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
-use towline_engine::import::{self, Imported, Kind, Made, Placing, There};
+use towline_engine::import::{self, Destination, Imported, Kind, NewFile, Placement};
 use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
 use towline_engine::surroundings;
 use towline_engine::trust::Holding;
@@ -83,7 +83,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         kind,
         &args.files,
         &read,
-        &There {
+        &Destination {
             existing: existing.as_deref(),
             force: args.force,
             keyring: surroundings::has_keyring(),
@@ -124,9 +124,9 @@ fn existing(here: &Path) -> Result<Option<String>> {
 }
 
 /// All or, as far as can be told before, none.
-fn write(here: &Path, files: &[Made], force: bool) -> Result<()> {
-    let is_in_the_way = |made: &&Made| {
-        made.placing == Placing::New && here.join(&made.name).symlink_metadata().is_ok()
+fn write(here: &Path, files: &[NewFile], force: bool) -> Result<()> {
+    let is_in_the_way = |made: &&NewFile| {
+        made.placement == Placement::New && here.join(&made.name).symlink_metadata().is_ok()
     };
     let there = files.iter().find(is_in_the_way);
     if let Some(made) = there.filter(|_| !force) {
@@ -147,19 +147,19 @@ fn write(here: &Path, files: &[Made], force: bool) -> Result<()> {
 }
 
 /// Whole, in one step; what it takes the place of is kept where it may hold more.
-fn place(here: &Path, made: &Made, force: bool) -> io::Result<()> {
+fn place(here: &Path, made: &NewFile, force: bool) -> io::Result<()> {
     let path = here.join(&made.name);
-    let is_new = made.placing == Placing::New;
+    let is_new = made.placement == Placement::New;
     // Behind a link it is the file that changes, not the link.
     let path = if is_new { path } else { path.canonicalize()? };
     let part = path.with_file_name(format!(".{}.part", made.name));
     fs::write(&part, &made.text)?;
-    let kept = match made.placing {
-        Placing::New => Ok(()),
-        Placing::Added => {
+    let kept = match made.placement {
+        Placement::New => Ok(()),
+        Placement::Added => {
             fs::metadata(&path).and_then(|there| fs::set_permissions(&part, there.permissions()))
         }
-        Placing::Anew => fs::copy(&path, here.join(format!("{}.old", made.name))).map(drop),
+        Placement::Replaced => fs::copy(&path, here.join(format!("{}.old", made.name))).map(drop),
     };
     let place = || {
         if force || !is_new {
@@ -178,10 +178,10 @@ fn place(here: &Path, made: &Made, force: bool) -> io::Result<()> {
 fn report(here: &Path, imported: &Imported, written: bool) -> Report {
     let mut text: String = imported.reports.iter().map(import::Report::text).collect();
     for made in &imported.files {
-        let done = match made.placing {
-            Placing::New => format!("wrote {}\n", made.name),
-            Placing::Added => format!("added to {}\n", made.name),
-            Placing::Anew => format!("wrote {0}; the old one is {0}.old\n", made.name),
+        let done = match made.placement {
+            Placement::New => format!("wrote {}\n", made.name),
+            Placement::Added => format!("added to {}\n", made.name),
+            Placement::Replaced => format!("wrote {0}; the old one is {0}.old\n", made.name),
         };
         text += &if written {
             done

@@ -88,7 +88,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let cluster = args.to.clone().unwrap_or_else(|| plan.cluster.clone());
         let total = args.gpus;
         if args.to.is_some() {
-            job.cluster = towline_core::job::Words::One(cluster.clone());
+            job.cluster = towline_core::job::OneOrMany::One(cluster.clone());
         }
         if cluster != plan.cluster {
             // Its old cluster's habits are part of the job by now; the new one's fill what is open.
@@ -181,7 +181,7 @@ fn leave(context: &Context, job: &mut Job, old: &str) -> Result<()> {
         own.instance_type = None;
     }
     if own.location == usual.location {
-        own.location = towline_core::job::Words::None;
+        own.location = towline_core::job::OneOrMany::None;
     }
     if own.account == usual.account {
         own.account = None;

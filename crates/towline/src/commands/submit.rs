@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use towline_core::cluster::LogSource;
 use towline_core::command::Program;
-use towline_core::job::{Job, Launch, Tier, Words};
+use towline_core::job::{Job, Launch, OneOrMany, Tier};
 use towline_core::plan::{self, Plan};
 use towline_core::quantity::{Memory, Span};
 use towline_core::state::RunState;
@@ -346,7 +346,7 @@ pub(crate) fn prepare_with(
     overlay(&mut job, args)?;
     change(&mut job);
     if let Some(cluster) = &cluster_option {
-        job.cluster = Words::One(cluster.clone());
+        job.cluster = OneOrMany::One(cluster.clone());
     }
     let candidates = match job.cluster.as_slice() {
         [] => vec![context.layers()?.default_cluster().to_owned()],

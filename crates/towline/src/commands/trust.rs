@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.remove {
         return remove(&sources, &folder);
     }
-    if let Some((file, why)) = sources.strange_files().next() {
+    if let Some((file, why)) = sources.files_of_untrusted_owners().next() {
         return Err(
             Error::refused(format!("{} {why}: it cannot be trusted", file.display()))
                 .hint("copy it to a folder of yours, and look at the copy"),

@@ -186,7 +186,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     let (transient, step) = advice(&ending, record.id.short(), is_here);
     (why.transient, why.next_step) = (transient, Some(step));
     match told {
-        Some(told) if told.reading.echo().is_some() => {
+        Some(told) if told.reading.consequence_level().is_some() => {
             shows(&mut why, told, &ending, record.id.short())
         }
         Some(told) => shows_nothing(&mut why, told, &ending),

@@ -6,7 +6,7 @@ use crate::output;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use towline_core::suggest::did_you_mean;
-use towline_core::workspace::{LEAST, Workspace};
+use towline_core::workspace::{MIN_BACKUP_INTERVAL, Workspace};
 use towline_core::{Error, Result};
 use towline_engine::added::{Added, AddedFiles};
 
@@ -37,9 +37,9 @@ pub(crate) fn check(at: &str, workspace: &Workspace) -> Result<()> {
         return Err(Error::config(format!("{at}: a workspace needs a `path`"))
             .hint("path: /scratch/$USER/work"));
     }
-    if let Some(every) = workspace.every.filter(|every| *every < LEAST) {
+    if let Some(every) = workspace.every.filter(|every| *every < MIN_BACKUP_INTERVAL) {
         return Err(Error::config(format!(
-            "{at}: every {every} is too often; {LEAST} is the least"
+            "{at}: every {every} is too often; {MIN_BACKUP_INTERVAL} is the least"
         )));
     }
     Ok(())

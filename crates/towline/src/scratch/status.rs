@@ -13,7 +13,7 @@ use towline_backends::local::client;
 use towline_core::quantity::Span;
 use towline_core::redact::SecretSet;
 use towline_core::time::Moment;
-use towline_core::workspace::EVERY;
+use towline_core::workspace::DEFAULT_BACKUP_INTERVAL;
 use towline_core::{Error, Result};
 use towline_host::once::replace;
 use towline_wire::daemon::Request;
@@ -145,7 +145,7 @@ fn next(before: BackupStatus, began: Moment, outcome: &Result<Outcome>) -> Backu
 pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) -> Result<Auto> {
     let state = context.state()?;
     let workspace = &known.workspace;
-    let every = every.or(workspace.every).unwrap_or(EVERY);
+    let every = every.or(workspace.every).unwrap_or(DEFAULT_BACKUP_INTERVAL);
     let task = task(
         context,
         &known.name,

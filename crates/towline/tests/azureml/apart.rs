@@ -2,7 +2,7 @@
 
 use crate::lab::Lab;
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::{Output, patiently, until};
+use towline_testkit::{Output, until, until_within};
 
 const NO: Trouble = Trouble::Status {
     status: 403,
@@ -56,10 +56,10 @@ fn a_submission_that_does_not_get_through_holds_up_no_other_and_no_abort() {
     });
     let mut other = lab.home.spawn(["run", "--name", "fine", "echo", "hello"]);
     lab.tow(["abort", &long]).ok();
-    patiently(180, "the abort", || {
+    until_within(180, "the abort", || {
         (lab.home.state_of(&long) == "cancelled").then_some(())
     });
-    patiently(180, "the other run", || {
+    until_within(180, "the other run", || {
         other
             .try_wait()
             .unwrap()
@@ -67,7 +67,7 @@ fn a_submission_that_does_not_get_through_holds_up_no_other_and_no_abort() {
             .map(drop)
     });
     // Whoever submitted it is not kept waiting for ever.
-    patiently(120, "the one who submitted it", || {
+    until_within(120, "the one who submitted it", || {
         stuck.try_wait().unwrap().map(drop)
     });
     let told = Output::from(stuck.wait_with_output().unwrap());
@@ -98,7 +98,7 @@ fn a_job_that_may_not_be_cancelled_holds_up_nobody() {
     lab.until_word(&theirs, "Running");
     lab.until_word(&mine, "Running");
     lab.tow(["abort", &theirs, &mine]).ok();
-    patiently(60, "the other to be cancelled", || {
+    until_within(60, "the other to be cancelled", || {
         (lab.home.state_of(&mine) == "cancelled").then_some(())
     });
     let later = lab.tow(["submit", "true"]).ok().id();

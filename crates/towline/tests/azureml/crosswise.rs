@@ -5,8 +5,8 @@ use crate::lab::{FLAVOURS, Lab};
 use serde_json::{Value, json};
 use std::fs;
 use tempfile::TempDir;
-use towline_testkit::aml::{JobSchema, judge, said};
-use towline_testkit::patiently;
+use towline_testkit::aml::{JobSchema, judge, output_lines};
+use towline_testkit::until_within;
 
 /// Microsoft's client, with a home of its own.
 struct Client<'a> {
@@ -38,8 +38,10 @@ impl<'a> Client<'a> {
 
     #[track_caller]
     fn acts(&self, words: &[&str]) -> Vec<Value> {
-        let said = said(self.lab.aml.client("crosswise.py", self.home.path(), words));
-        said.iter()
+        let output_lines =
+            output_lines(self.lab.aml.client("crosswise.py", self.home.path(), words));
+        output_lines
+            .iter()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
@@ -186,7 +188,7 @@ fn tow_takes_follows_and_aborts_what_microsofts_client_began() {
     lab.until_state(&run, "running");
     lab.tow(["abort", &run]).ok();
     assert_eq!(lab.ended(&run)["state"], "cancelled");
-    patiently(30, "the job to be over there too", || {
+    until_within(30, "the job to be over there too", || {
         (lab.aml.status(waits).as_deref() == Some("Canceled")).then_some(())
     });
     let acts = client.acts(&[&format!("show:{waits}"), &format!("show:{talks}")]);
@@ -227,7 +229,7 @@ fn whatever_tow_sends_is_as_published() {
     lab.tow(["ps", "--remote"]).ok();
     lab.tow(["clusters", "--discover"]).ok();
     lab.tow(["clusters", "--create-workspace", "another"]).ok();
-    patiently(60, "the jobs to be forgotten", || {
+    until_within(60, "the jobs to be forgotten", || {
         lab.tow(["prune", "--older-than", "1s", "--yes"]).ok();
         let deleted = lab
             .aml

@@ -3,7 +3,7 @@
 use crate::lab::{Lab, lines};
 use serde_json::json;
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::{Home, patiently};
+use towline_testkit::{Home, until_within};
 
 /// What a workspace is said to have.
 #[track_caller]
@@ -26,7 +26,7 @@ fn remote(home: &Home) -> Vec<(String, String, bool)> {
 
 #[track_caller]
 fn until_state(home: &Home, run: &str, state: &str) {
-    patiently(60, &format!("{run} to be {state}"), || {
+    until_within(60, &format!("{run} to be {state}"), || {
         (home.state_of(run) == state).then_some(())
     });
 }
@@ -42,7 +42,7 @@ fn a_run_of_another_machine_is_mine_there_too() {
     assert!(remote(&other).contains(&(id.clone(), "Running".to_owned(), false)));
     assert_eq!(other.tow(["adopt", &id]).ok().id(), id);
     until_state(&other, &id, "running");
-    patiently(60, "its log", || {
+    until_within(60, "its log", || {
         (other.tow(["logs", &id]).stdout == "from the first machine\n").then_some(())
     });
     other.tow(["abort", &id]).ok();
@@ -142,7 +142,7 @@ fn a_job_of_another_tool_is_queried_by_the_end_of_its_id_and_aborted() {
     lab.until_state(RUN, "running");
     for rank in 0..4 {
         let whole = format!("rank {rank} of 4\n{}", lines(150, ""));
-        patiently(60, &format!("the log of rank {rank}"), || {
+        until_within(60, &format!("the log of rank {rank}"), || {
             (lab.log(RUN, 1, rank) == whole).then_some(())
         });
     }
@@ -253,7 +253,7 @@ fn expired_and_halved_answers_lose_no_byte_of_a_log() {
     assert_eq!(record["state"], "succeeded", "{record}");
     let whole = lines(40_000, "");
     for rank in 0..4 {
-        patiently(60, &format!("all of rank {rank}"), || {
+        until_within(60, &format!("all of rank {rank}"), || {
             (lab.log(RUN, 1, rank) == whole).then_some(())
         });
     }
@@ -272,7 +272,7 @@ fn what_was_adopted_stays_when_it_is_pruned_here_and_goes_with_its_own() {
     let prune = |home: &Home| {
         let is_all =
             |planned: &towline_testkit::Output| planned.stdout.starts_with("would remove 2 run(s)");
-        patiently(60, "both to be old enough", || {
+        until_within(60, "both to be old enough", || {
             Some(home.tow(["prune", "--older-than", "1s"])).filter(is_all)
         });
         home.tow(["prune", "--older-than", "1s", "--yes"]).ok()
@@ -290,10 +290,10 @@ fn what_was_adopted_stays_when_it_is_pruned_here_and_goes_with_its_own() {
         pruned.stdout.contains("with what `aml` keeps of them"),
         "{pruned:?}"
     );
-    patiently(60, "the jobs to be gone", || {
+    until_within(60, "the jobs to be gone", || {
         remote(&lab.home).is_empty().then_some(())
     });
-    let gone = patiently(60, "nothing to be left of them", || {
+    let gone = until_within(60, "nothing to be left of them", || {
         Some(other.tow(["adopt", &sweep])).filter(|gone| gone.code == 122)
     });
     assert!(gone.stderr.contains("knows no run"), "{gone:?}");
@@ -434,7 +434,7 @@ fn what_the_service_does_not_delete_is_not_forgotten() {
             .starts_with("would remove 1 run(s)")
             .then_some(())
     };
-    patiently(60, "it to be old enough", is_old);
+    until_within(60, "it to be old enough", is_old);
     lab.aml.trouble(
         1,
         "DELETE",
@@ -477,7 +477,7 @@ fn a_name_of_a_stranger_commands_no_terminal() {
         "true",
         &json!({"displayName": "\u{1b}]0;taken\u{7}\u{202e}name", "experimentName": "plain"}),
     );
-    let shown = patiently(60, "the job to be listed", || {
+    let shown = until_within(60, "the job to be listed", || {
         Some(lab.tow(["ps", "--remote", "--all"]).ok())
             .filter(|shown| shown.stdout.contains("taken"))
     });

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::ffi::OsStr;
 use towline_testkit::aml::Aml;
-use towline_testkit::{Home, Output, patiently};
+use towline_testkit::{Home, Output, until_within};
 
 const TOW: &str = env!("CARGO_BIN_EXE_tow");
 
@@ -63,7 +63,7 @@ impl Lab {
     /// Waits until a line of rank 0 is known here.
     #[track_caller]
     pub(crate) fn until_logged(&self, run: &str, line: &str) {
-        patiently(60, &format!("{run} to print {line}"), || {
+        until_within(60, &format!("{run} to print {line}"), || {
             self.tow(["logs", run])
                 .stdout
                 .lines()
@@ -75,7 +75,7 @@ impl Lab {
     /// Waits until the service's word for a run's job is known here.
     #[track_caller]
     pub(crate) fn until_word(&self, run: &str, word: &str) {
-        patiently(60, &format!("{run} to be called {word}"), || {
+        until_within(60, &format!("{run} to be called {word}"), || {
             (self.home.show(run)["native"]["word"] == word).then_some(())
         });
     }
@@ -102,7 +102,7 @@ impl Lab {
             self.aml.status(run).is_some(),
             "the service knows no job {run}"
         );
-        patiently(60, &format!("the processes of {run} to be gone"), || {
+        until_within(60, &format!("the processes of {run} to be gone"), || {
             self.aml.process_groups(run).is_empty().then_some(())
         });
     }
@@ -124,7 +124,7 @@ impl Lab {
     /// Waits until `tow show` says so of a run.
     #[track_caller]
     pub(crate) fn until_state(&self, run: &str, wanted: &str) {
-        patiently(60, &format!("{run} to be {wanted}"), || {
+        until_within(60, &format!("{run} to be {wanted}"), || {
             (self.home.state_of(run) == wanted).then_some(())
         });
     }

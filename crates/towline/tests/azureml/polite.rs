@@ -5,7 +5,7 @@ use crate::lab::Lab;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::{Home, Output, patiently};
+use towline_testkit::{Home, Output, until_within};
 
 const JOBS: usize = 2_000;
 /// Entries on a page of the service.
@@ -56,11 +56,11 @@ fn so_far(lab: &Lab) -> Asked {
 /// Waits for the end of a list that begins after so many; when it began, and all that was asked by
 /// then.
 fn next_list(lab: &Lab, after: usize) -> (Instant, Asked) {
-    patiently(60, "the daemon to ask again", || {
+    until_within(60, "the daemon to ask again", || {
         (so_far(lab).lists > after).then_some(())
     });
     let begun = Instant::now();
-    let asked = patiently(60, "all pages", || {
+    let asked = until_within(60, "all pages", || {
         Some(so_far(lab)).filter(|asked| asked.pages == asked.lists * PAGES)
     });
     (begun, asked)
@@ -135,7 +135,7 @@ fn two_thousand_jobs_are_looked_after_with_forty_calls() {
     );
 
     // What people ask.
-    patiently(60, "`tow ps` to be told without a call", || {
+    until_within(60, "`tow ps` to be told without a call", || {
         let before = lab.aml.asked().len();
         lab.tow(["ps"]).ok();
         (lab.aml.asked().len() == before).then_some(())
@@ -204,7 +204,7 @@ fn a_service_that_asks_to_be_left_alone_is() {
         .map(|name| lab.home.spawn(["submit", "--name", name, "true"]))
         .collect();
     for child in &mut tried {
-        patiently(120, "it to be written down", || {
+        until_within(120, "it to be written down", || {
             child.try_wait().unwrap().map(drop)
         });
     }

@@ -4,7 +4,7 @@
 use crate::lab::Lab;
 use std::fs;
 use std::path::Path;
-use towline_testkit::patiently;
+use towline_testkit::until_within;
 
 /// Orders, news and logs of a usual run are shorter.
 const MOST_BYTES: usize = 16 << 10;
@@ -36,7 +36,7 @@ fn write_a_stage() {
     }
     let container = lab.aml.container();
     let stage = "towline/";
-    patiently(60, "the outputs to be carried", || {
+    until_within(60, "the outputs to be carried", || {
         let end = format!("{retried}/outputs/model");
         let names = lab.aml.blobs(&container, stage);
         names.iter().any(|name| name.ends_with(&end)).then_some(())

@@ -3,7 +3,7 @@
 use crate::lab::Lab;
 use serde_json::json;
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::{patiently, until};
+use towline_testkit::{until, until_within};
 
 const NO: Trouble = Trouble::Status {
     status: 403,
@@ -59,7 +59,7 @@ fn a_daemon_that_comes_later_and_is_refused_finds_what_was_taken() {
     let _ = submitting.wait();
     // Whoever is signed in may do nothing more: that says nothing of what was taken.
     lab.tow(["ps"]).ok();
-    patiently(60, "the next daemon to be refused", || {
+    until_within(60, "the next daemon to be refused", || {
         lab.tow(["ps"]).ok();
         lab.aml
             .asked()

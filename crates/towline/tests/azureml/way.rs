@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use towline_host::process;
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::{exposure, patiently};
+use towline_testkit::{exposure, until_within};
 
 const ALWAYS: usize = 100_000;
 
@@ -118,7 +118,7 @@ fn a_proxy_and_an_authority_of_the_shell_reach_a_daemon_that_was_there_before() 
     lab.home.unset("SSL_CERT_FILE");
     let before = proxy.count();
     lab.until_word(&long, "Running");
-    patiently(60, "the next daemon to ask through the proxy", || {
+    until_within(60, "the next daemon to ask through the proxy", || {
         lab.tow(["ps"]).ok();
         (proxy.count() > before).then_some(())
     });

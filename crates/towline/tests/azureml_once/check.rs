@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 use towline_testkit::campaign::Shape;
-use towline_testkit::patiently;
+use towline_testkit::until_within;
 
 /// Longer than the service leaves to nodes that it takes away.
 const GONE: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ impl Campaign {
                     .elapsed()
                     > GONE
         };
-        patiently(
+        until_within(
             120,
             "all runs to end, the long ones when they are told to",
             || {

@@ -2,7 +2,7 @@
 
 use towline_host::crash::{AZUREML_POINTS, FAR_POINTS};
 use towline_testkit::aml::{Trouble, When};
-use towline_testkit::campaign::points_on_the_way;
+use towline_testkit::campaign::shared_crash_points;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
@@ -146,7 +146,7 @@ pub(crate) fn points() -> Vec<Fault> {
         .iter()
         .filter(|point| point.starts_with("daemon."))
         .chain(AZUREML_POINTS);
-    points_on_the_way()
+    shared_crash_points()
         .chain(far.copied())
         .map(|point| {
             if point.starts_with("crew.") {

@@ -158,7 +158,7 @@ fn an_attempt_that_a_dead_start_left_open_was_preempted() {
     let endings = lab.endings();
     assert_eq!(
         (endings[0].cause, endings[0].detail.as_deref()),
-        (Some(Cause::Preempted), Some("the cluster started it anew"))
+        (Some(Cause::Preempted), Some("the cluster restarted it"))
     );
     assert_eq!(endings.len(), 2);
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::{Duration, Instant};
 use towline_host::process;
-use towline_testkit::{Home, Output, patiently, until};
+use towline_testkit::{Home, Output, until, until_within};
 
 /// Longer than any verb may wait for a daemon that shows no sign of life.
 const LONGEST: Duration = Duration::from_secs(45);
@@ -202,7 +202,7 @@ fn a_daemon_without_descriptors_is_seen_and_says_so() {
         }
         is_felt |= status.code != 0;
         home.tow(["daemon", "stop"]).ok();
-        patiently(20, "it to be gone", || {
+        until_within(20, "it to be gone", || {
             (!towline_host::lock::is_held(&lock).unwrap()).then_some(())
         });
         let log = std::fs::read_to_string(home.state().daemon_log()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Backups by themselves: on their interval, over the death of the daemon and jumps of the clock,
 //! with failures told where the user looks.
 
-use crate::{home, ids, patiently, status, work};
+use crate::{home, ids, status, until_within, work};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn moment(home: &Home, name: &str, key: &str) -> Value {
 #[track_caller]
 fn next(home: &Home, name: &str) -> Value {
     let before = moment(home, name, "began");
-    patiently(60, &format!("the next backup of {name}"), || {
+    until_within(60, &format!("the next backup of {name}"), || {
         let row = status(home, name);
         assert_ne!(row["state"], "failing", "{row}");
         (row["status"]["began"] != before).then(|| row["status"].clone())
@@ -59,7 +59,7 @@ fn they_run_on_their_interval_skip_what_is_unchanged_and_keep_what_the_policy_sa
     keeping_two(&home, "other");
     let on = home.tow(["scratch", "auto", "work", "--every", EVERY]).ok();
     assert!(on.stdout.contains("every 10s; kept: the last 2"), "{on:?}");
-    patiently(60, "the first backup", || {
+    until_within(60, "the first backup", || {
         status(&home, "work")["status"]["good"]
             .is_string()
             .then_some(())
@@ -67,7 +67,7 @@ fn they_run_on_their_interval_skip_what_is_unchanged_and_keep_what_the_policy_sa
     for number in 0..3 {
         fs::write(folder.join("notes"), format!("{number}\n")).unwrap();
         let stored = moment(&home, "work", "stored");
-        patiently(60, "a changed workspace to be stored", || {
+        until_within(60, "a changed workspace to be stored", || {
             (moment(&home, "work", "stored") != stored).then_some(())
         });
     }
@@ -91,7 +91,7 @@ fn they_run_on_their_interval_skip_what_is_unchanged_and_keep_what_the_policy_sa
     home.tow(["scratch", "auto", "work", "--off"]).ok();
     home.tow(["scratch", "auto", "other", "--every", EVERY])
         .ok();
-    patiently(60, "the other's first", || {
+    until_within(60, "the other's first", || {
         status(&home, "other")["status"]["good"]
             .is_string()
             .then_some(())
@@ -116,7 +116,7 @@ fn they_go_on_after_the_daemon_is_killed_and_the_clock_has_jumped() {
     for seconds in [86_400, -300 * 86_400] {
         jump(&home, "work", seconds);
         let jumped = moment(&home, "work", "began");
-        patiently(60, "a backup at once", || {
+        until_within(60, "a backup at once", || {
             (moment(&home, "work", "began") != jumped).then_some(())
         });
         next(&home, "work");
@@ -124,7 +124,7 @@ fn they_go_on_after_the_daemon_is_killed_and_the_clock_has_jumped() {
     home.tow(["scratch", "auto", "work", "--every", "1d"]).ok();
     jump(&home, "work", 40 * 86_400);
     let jumped = moment(&home, "work", "began");
-    patiently(60, "a clock that was set back not to put it off", || {
+    until_within(60, "a clock that was set back not to put it off", || {
         (moment(&home, "work", "began") != jumped).then_some(())
     });
     home.tow(["scratch", "auto", "work", "--off"]).ok();
@@ -133,7 +133,7 @@ fn they_go_on_after_the_daemon_is_killed_and_the_clock_has_jumped() {
 /// Waits until `tow ps` and `tow scratch ls` tell of a failure that says so.
 #[track_caller]
 fn told(home: &Home, why: &str) {
-    patiently(60, "a failure to be told", || {
+    until_within(60, "a failure to be told", || {
         (status(home, "work")["state"] == "failing").then_some(())
     });
     let seen = home.tow(["ps"]).ok();
@@ -157,7 +157,7 @@ fn told(home: &Home, why: &str) {
 
 #[track_caller]
 fn well_again(home: &Home) {
-    patiently(60, "backups to be good again", || {
+    until_within(60, "backups to be good again", || {
         (status(home, "work")["state"] == "good").then_some(())
     });
     home.tow(["scratch", "ls"]).ok();
@@ -219,7 +219,7 @@ fn nothing_is_left_when_it_is_turned_off() {
             .filter(|pid| words(pid).is_empty() || words(pid).contains("__backup"))
             .count()
     };
-    patiently(30, "no backup below the daemon", || {
+    until_within(30, "no backup below the daemon", || {
         (left() == 0).then_some(())
     });
     assert!(

@@ -1,7 +1,7 @@
 //! Backups in a datastore: a folder's, and Microsoft's blob service, with credentials by reference.
 
 use crate::tree::{Tree, differences, look};
-use crate::{holding, home, ids, patiently, restored, status};
+use crate::{holding, home, ids, restored, status, until_within};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use towline_testkit::Home;
@@ -99,7 +99,7 @@ fn backups_go_to_a_blob_store_by_themselves_after_the_variable_is_gone() {
     );
     tree.change();
     let before = status(&home, "work")["status"]["stored"].clone();
-    patiently(90, "a backup by itself", || {
+    until_within(90, "a backup by itself", || {
         let row = status(&home, "work");
         assert_eq!(row["state"], "good", "{row}");
         (row["status"]["stored"] != before).then_some(())

@@ -5,7 +5,7 @@
 //! A seeded tenth runs here; `TOW_SOAK=1` runs all.
 
 use crate::tree::{Look, Tree, differences, look};
-use crate::{home, patiently};
+use crate::{home, until_within};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -210,7 +210,7 @@ impl Campaign {
         if fault == Fault::PowerCut {
             slurm.start_host(NODE);
         }
-        patiently(60, "the end of what runs on the node", || {
+        until_within(60, "the end of what runs on the node", || {
             slurm
                 .root(NODE, ["pgrep", "-u", "alice", "-f", "__scratch"])
                 .stdout
@@ -221,7 +221,7 @@ impl Campaign {
 
     fn listed(&self) -> Vec<Value> {
         // After a cut the first call may find that its connection is gone.
-        let listed = patiently(60, "a list of backups", || {
+        let listed = until_within(60, "a list of backups", || {
             let listed = self.home.tow(["scratch", "ls", "work", "--json"]);
             (listed.code != 125).then_some(listed)
         });

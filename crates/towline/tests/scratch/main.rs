@@ -23,7 +23,7 @@ pub(crate) fn home() -> Home {
     Home::new(env!("CARGO_BIN_EXE_tow"))
 }
 
-pub(crate) use towline_testkit::patiently;
+pub(crate) use towline_testkit::until_within;
 
 /// A workspace `work` on this machine with a file in it, its backups in the folder `backups`.
 pub(crate) fn work(home: &Home) -> PathBuf {

@@ -2,7 +2,7 @@
 //! node to the next.
 
 use crate::tree::{Tree, differences, look};
-use crate::{backups, home, ids, patiently, status};
+use crate::{backups, home, ids, status, until_within};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use towline_testkit::real::Slurm;
@@ -120,7 +120,7 @@ fn a_workspace_on_an_allocation_follows_to_the_next_node() {
     };
     assert!(masters(&first) > 0, "nothing is kept open");
     lab.home.tow(["release", &first]).ok();
-    patiently(20, "connections to the node to be gone", || {
+    until_within(20, "connections to the node to be gone", || {
         (masters(&first) == 0).then_some(())
     });
 
@@ -141,7 +141,7 @@ fn a_workspace_on_an_allocation_follows_to_the_next_node() {
             "by the cluster's own way: {listed:?}"
         );
     }
-    patiently(90, "the failure of the automatic one to be told", || {
+    until_within(90, "the failure of the automatic one to be told", || {
         (status(&lab.home, "work")["state"] == "failing").then_some(())
     });
     assert!(
@@ -165,7 +165,7 @@ fn a_workspace_on_an_allocation_follows_to_the_next_node() {
         "2\n"
     );
     lab.on("c2", &format!("echo more >> {WORK}/src/made")).ok();
-    patiently(90, "automatic backups to go on from the new node", || {
+    until_within(90, "automatic backups to go on from the new node", || {
         let row = status(&lab.home, "work");
         (row["state"] == "good" && row["status"]["backup"]["host"] == "c2").then_some(())
     });
@@ -211,7 +211,7 @@ fn a_workspace_on_the_node_of_a_run_and_on_a_host() {
     let alice = fs::metadata(lab.slurm.home("alice")).unwrap().uid();
     std::os::unix::fs::chown(shared.path(), Some(alice), Some(alice)).unwrap();
     let run = lab.home.tow(["submit", "sleep", "600"]).ok().id();
-    patiently(120, "the run", || {
+    until_within(120, "the run", || {
         (lab.home.state_of(&run) == "running").then_some(())
     });
     let tree = Tree::new(shared.path().join("work"), 11, Some(alice));

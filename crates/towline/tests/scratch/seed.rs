@@ -1,6 +1,6 @@
 //! The page for users of the PyTorch AWS helper: every command on it, in order, on a real cluster.
 
-use crate::{backups, home, patiently, status};
+use crate::{backups, home, status, until_within};
 use towline_testkit::ability::not_run;
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
@@ -162,7 +162,7 @@ impl Reader {
             }
             ["tow", "release"] => {
                 self.releases += 1;
-                patiently(60, "the nodes to be free", || {
+                until_within(60, "the nodes to be free", || {
                     self.queue().is_empty().then_some(())
                 });
                 if self.releases == 1 {
@@ -252,7 +252,7 @@ fn tips(reader: &Reader) {
             .contains("running")
     );
     reader.typed(&format!("tow abort {id}"));
-    patiently(60, "the node to be free", || {
+    until_within(60, "the node to be free", || {
         reader.queue().is_empty().then_some(())
     });
 }

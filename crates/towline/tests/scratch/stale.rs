@@ -68,7 +68,7 @@ fn an_old_copy_that_comes_back_is_not_taken_for_the_newest() {
     );
     // So are backups that nobody watches, and `ps` tells.
     here.tow(["scratch", "auto", "--every", "1m"]).ok();
-    let told = super::patiently(60, "the automatic backup to fail", || {
+    let told = super::until_within(60, "the automatic backup to fail", || {
         let told = here.tow(["ps"]);
         (told.stderr.contains("work") && told.stderr.contains(&second)).then_some(told)
     });

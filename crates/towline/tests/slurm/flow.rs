@@ -1,6 +1,6 @@
 //! The life of a run: code, ranks, ends, and what the verbs say of it.
 
-use crate::lab::{Lab, holding, patiently, together};
+use crate::lab::{Lab, holding, together, until_within};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -317,7 +317,7 @@ fn secrets_of_an_aborted_run_are_gone_too() {
     for id in [&held, &running] {
         assert_eq!(lab.ended(id)["state"], "cancelled");
     }
-    patiently(30, "the secrets to be gone", || {
+    until_within(30, "the secrets to be gone", || {
         holding(&lab.slurm().home("alice"), canary.as_bytes())
             .is_empty()
             .then_some(())

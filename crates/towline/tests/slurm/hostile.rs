@@ -1,7 +1,7 @@
 //! Places and habits that are in the way: talkative shells, odd names, settings of the user's own,
 //! ends at bad moments.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, until_within};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -183,7 +183,7 @@ fn nodes_are_held_after_a_failure_and_let_go() {
         ])
         .ok()
         .id();
-    patiently(60, "it to be held", || {
+    until_within(60, "it to be held", || {
         (!lab.home.show(&id)["held_until"].is_null()).then_some(())
     });
     assert!(
@@ -227,7 +227,7 @@ fn a_controller_that_is_away_is_not_an_ending() {
     let mut waiting = lab
         .home
         .spawn(["submit", "--name", "patient", "echo", "late"]);
-    patiently(40, "it to be in the history", || {
+    until_within(40, "it to be in the history", || {
         (lab.tow(["ps", "--json"]).ok().json()["runs"]
             .as_array()
             .unwrap()
@@ -360,14 +360,14 @@ fn a_suspended_job_is_shown_as_such() {
     let id = lab.tow(["submit", "sleep", "1000"]).ok().id();
     lab.until_state(&id, "running");
     lab.scontrol(&format!("suspend {}", lab.job_of(&id)));
-    patiently(60, "it to be shown", || {
+    until_within(60, "it to be shown", || {
         lab.tow(["ps"])
             .stdout
             .contains("running (suspended)")
             .then_some(())
     });
     lab.scontrol(&format!("resume {}", lab.job_of(&id)));
-    patiently(60, "it to run on", || {
+    until_within(60, "it to run on", || {
         (!lab.tow(["ps"]).stdout.contains("suspended")).then_some(())
     });
 }

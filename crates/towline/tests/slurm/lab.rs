@@ -74,7 +74,7 @@ impl Lab {
     /// Waits until `tow show` says so of a run.
     #[track_caller]
     pub(crate) fn until_state(&self, run: &str, wanted: &str) {
-        patiently(180, &format!("{run} to be {wanted}"), || {
+        until_within(180, &format!("{run} to be {wanted}"), || {
             (self.home.state_of(run) == wanted).then_some(())
         });
     }
@@ -102,7 +102,7 @@ impl Lab {
     /// Waits for a file with something in it.
     #[track_caller]
     pub(crate) fn until_text(path: &Path) -> String {
-        patiently(120, &format!("something in {}", path.display()), || {
+        until_within(120, &format!("something in {}", path.display()), || {
             fs::read_to_string(path)
                 .ok()
                 .filter(|text| !text.is_empty())
@@ -197,7 +197,7 @@ pub(crate) fn together(tests: &[fn()]) {
     });
 }
 
-pub(crate) use towline_testkit::patiently;
+pub(crate) use towline_testkit::until_within;
 
 /// Files below a folder in which some bytes are.
 pub(crate) fn holding(folder: &Path, needle: &[u8]) -> Vec<PathBuf> {

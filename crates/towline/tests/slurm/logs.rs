@@ -1,6 +1,6 @@
 //! No lost log byte: what ranks wrote is what `tow logs` gives, however they ended.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, until_within};
 use std::fs;
 use std::path::PathBuf;
 use towline_testkit::real::slurm::Options;
@@ -73,7 +73,7 @@ impl<'l> Written<'l> {
     /// All ranks of an attempt have written everything.
     #[track_caller]
     fn until_written(&self, attempt: u32) {
-        patiently(90, "all ranks to have written", || {
+        until_within(90, "all ranks to have written", || {
             (0..self.ranks)
                 .all(|rank| self.kept("wrote", attempt, rank).exists())
                 .then_some(())
@@ -184,7 +184,7 @@ pub(crate) fn every_byte_is_there_that_was_written_before_a_power_cut() {
             .as_str()
             .map(str::to_owned)
     };
-    let hosts = [&again, &alone].map(|run| patiently(30, "its host", || host(run)));
+    let hosts = [&again, &alone].map(|run| until_within(30, "its host", || host(run)));
     assert_ne!(hosts[0], hosts[1]);
     // Slurm may have told the host before the records told the start.
     lab.until_state(&alone.id, "running");

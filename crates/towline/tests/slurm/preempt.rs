@@ -1,6 +1,6 @@
 //! Runs that are evicted, or out of time, and go on.
 
-use crate::lab::{Lab, patiently, together};
+use crate::lab::{Lab, together, until_within};
 use std::fs;
 use towline_testkit::real::slurm::Options;
 
@@ -40,7 +40,7 @@ fn premium_preempts_basic(lab: &Lab) {
         .ok()
         .id();
     lab.until_state(&high, "running");
-    patiently(60, "the end of attempt 1", || {
+    until_within(60, "the end of attempt 1", || {
         lab.far(&low).join("attempt-1.end").exists().then_some(())
     });
     lab.until_state(&low, "queued");
@@ -184,7 +184,7 @@ fn an_evicted_run_that_waits_is_cancelled_for_good() {
         lab.slurm()
             .root("ctl", ["scontrol", "requeue", &lab.job_of(&id)])
             .ok();
-        patiently(60, "the end of attempt 1", || {
+        until_within(60, "the end of attempt 1", || {
             lab.far(&id).join("attempt-1.end").exists().then_some(())
         });
         id

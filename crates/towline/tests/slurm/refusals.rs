@@ -1,7 +1,7 @@
 //! What cannot be: said in plain words with the next step, by the documented code, and nothing is
 //! left behind.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, until_within};
 use std::fs;
 use std::path::PathBuf;
 use towline_testkit::Output;
@@ -446,7 +446,7 @@ pub(crate) fn a_stage_that_nodes_do_not_share_is_told() {
     let submitted = lab.tow(["submit", "--name", "unshared", "true"]);
     if submitted.code == 0 {
         let id = submitted.id();
-        let ended = patiently(90, "its end", || {
+        let ended = until_within(90, "its end", || {
             Some(lab.home.show(&id)).filter(|shown| !shown["ended"].is_null())
         });
         assert_eq!(

@@ -1,6 +1,6 @@
 //! Makes the sample of a stage folder that `towline-wire` keeps. Every later version reads it.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, until_within};
 use std::fs;
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn write_a_stage_folder() {
     lab.until_state(&cancelled, "running");
     lab.tow(["abort", &cancelled, "--wait"]).ok();
     let held = submit("held", "hold_on_failure: 10m\nscript: exit 3\n");
-    patiently(120, "its nodes to be held", || {
+    until_within(120, "its nodes to be held", || {
         lab.home.show(&held)["held_until"].is_string().then_some(())
     });
     lab.tow(["abort", &held, "--wait"]).ok();

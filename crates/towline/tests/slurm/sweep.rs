@@ -1,6 +1,6 @@
 //! A sweep is one array.
 
-use crate::lab::{Lab, patiently};
+use crate::lab::{Lab, until_within};
 use std::collections::BTreeSet;
 use std::fs;
 use towline_testkit::real::slurm::Options;
@@ -37,7 +37,7 @@ fn two_hundred_runs_are_one_array_with_values_and_logs_of_their_own() {
         200,
         "{submitted:?}"
     );
-    patiently(150, "200 runs to end", || {
+    until_within(150, "200 runs to end", || {
         let active = lab.tow(["ps", "--state", "active", "--json"]).ok().json();
         active["runs"].as_array().unwrap().is_empty().then_some(())
     });
@@ -51,7 +51,7 @@ fn two_hundred_runs_are_one_array_with_values_and_logs_of_their_own() {
             .ok()
             .stdout
     };
-    let rows = patiently(60, "200 runs in the database", || {
+    let rows = until_within(60, "200 runs in the database", || {
         Some(rows()).filter(|rows| rows.lines().count() >= 200)
     });
     let arrays: BTreeSet<&str> = rows

@@ -1,6 +1,6 @@
 //! Why a run waits and why it failed, in our words and in Slurm's, as the real scheduler tells.
 
-use crate::lab::{Lab, patiently, together};
+use crate::lab::{Lab, together, until_within};
 use std::fs;
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
@@ -24,12 +24,12 @@ impl Lab {
             .unwrap_or(run)
             .to_owned();
         let has = |row: &Vec<String>| row[4].starts_with(reason);
-        patiently(
+        until_within(
             60,
             &format!("the reason {reason} in {}", self.queue()),
             || self.jobs_of(&submission).iter().any(has).then_some(()),
         );
-        let why = patiently(20, &format!("{reason} in the words of tow why"), || {
+        let why = until_within(20, &format!("{reason} in the words of tow why"), || {
             let why = self.tow(["why", run]).ok().stdout;
             why.contains(reason).then_some(why)
         });
@@ -193,7 +193,7 @@ fn pending_reasons_of_the_real_scheduler_are_explained() {
     let given_up = |runs: &[&str]| {
         lab.tow(["abort"].into_iter().chain(runs.iter().copied()))
             .ok();
-        patiently(60, "all of them to be gone", || {
+        until_within(60, "all of them to be gone", || {
             slurm
                 .root("login", ["squeue", "-h", "-u", "alice"])
                 .ok()

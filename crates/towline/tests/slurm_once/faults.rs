@@ -1,7 +1,7 @@
 //! What is done, and what goes wrong meanwhile.
 
 use towline_host::crash::FAR_POINTS;
-use towline_testkit::campaign::points_on_the_way;
+use towline_testkit::campaign::shared_crash_points;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scenario {
@@ -50,7 +50,7 @@ impl Fault {
 
 /// The points that a run on a far cluster passes.
 pub(crate) fn points() -> Vec<Fault> {
-    let here = points_on_the_way().map(Fault::Here);
+    let here = shared_crash_points().map(Fault::Here);
     let far = FAR_POINTS.iter().map(|point| {
         if point.starts_with("daemon.") {
             Fault::Here(point)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ACCOUNT: &str =
+const ACT_ACCOUNT_FILE: &str =
     "account_name: acct\ncontainer_name: box\naccount_key: a2V5\nsas_token: '?sv=1'\nnote: null\n";
 
 #[test]
@@ -62,8 +62,8 @@ fn accounts_of_a_name_say_why_one_has_another() {
     let texts = [
         ("a.yaml", one.as_str()),
         ("b.yaml", two.as_str()),
-        ("one/blob.yaml", ACCOUNT),
-        ("two/blob.yaml", ACCOUNT),
+        ("one/blob.yaml", ACT_ACCOUNT_FILE),
+        ("two/blob.yaml", ACT_ACCOUNT_FILE),
     ];
     let both =
         import_texts(Kind::Act, &texts, &["a.yaml", "b.yaml"], None, false).expect("converts");
@@ -143,7 +143,7 @@ fn slips_of_the_finger_are_named() {
         "{report:#?}"
     );
     let told: Vec<String> = report
-        .strangers
+        .warnings_in_place
         .iter()
         .map(|warning| format!("{}: {}", warning.at, warning.message))
         .collect();
@@ -164,7 +164,7 @@ fn every_key_has_its_line_and_defaults_are_told_apart() {
                     {data_folder: p, other_folder: null}\n";
     let all = import_texts(
         Kind::Act,
-        &[("a.yaml", text), ("acct.yaml", ACCOUNT)],
+        &[("a.yaml", text), ("acct.yaml", ACT_ACCOUNT_FILE)],
         &["a.yaml"],
         None,
         false,
@@ -191,9 +191,9 @@ fn every_key_has_its_line_and_defaults_are_told_apart() {
         );
     }
     for (key, word) in [
-        ("datastore_name", "nothing is said"),
-        ("config_param.other_folder", "nothing is said"),
-        ("note", "nothing is said"),
+        ("datastore_name", "it has no value"),
+        ("config_param.other_folder", "it has no value"),
+        ("note", "it has no value"),
         ("account_key", "the SAS is used; the key was not copied"),
         ("use_custom_docker", "an image is always your own"),
         ("sleep_if_fail", "it changes nothing here"),
@@ -269,7 +269,7 @@ fn a_list_of_clusters_has_what_the_other_file_says() {
     let texts = [
         ("philly_vc.yaml", philly),
         ("multi_philly_vc.yaml", "clusters: [wu1, sc2]\n"),
-        ("acct.yaml", ACCOUNT),
+        ("acct.yaml", ACT_ACCOUNT_FILE),
     ];
     for given in [
         ["philly_vc.yaml", "multi_philly_vc.yaml"],

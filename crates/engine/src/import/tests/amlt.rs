@@ -2,7 +2,7 @@
 
 use super::*;
 
-const FILE: &str = "description: pretraining
+const AMLT_FILE: &str = "description: pretraining
 target: {service: sing, name: msrresrchvc, workspace_name: space, workspace_subscription_id: sub, workspace_resource_group: group, subscription_id: other}
 environment:
   image: pytorch:2.1
@@ -35,7 +35,7 @@ jobs:
 
 #[test]
 fn each_job_is_a_job_file_and_the_target_a_cluster() {
-    let all = imported(Kind::Amlt, &[("a.yaml", FILE)]);
+    let all = imported(Kind::Amlt, &[("a.yaml", AMLT_FILE)]);
     assert_values(
         &all,
         "towline.yaml",

@@ -2,18 +2,18 @@
 
 use super::*;
 
-const THERE: &str = "# mine\ndefault_cluster: lab\nclusters:  # all\n  lab: \
+const EXISTING_CONFIGURATION: &str = "# mine\ndefault_cluster: lab\nclusters:  # all\n  lab: \
     {kind: slurm, host: login}   # the lab\nfolders:\n  data: \
         {datastore: nas, path: x}\ndatastores:\n  # the shelf\n  nas: {kind: folder, path: /mnt}\n";
-const AML: &str = "aml_config: {workspace_name: w}\ncompute_target: NC24\nconfig_param: \
+const ACT_CLUSTER_FILE: &str = "aml_config: {workspace_name: w}\ncompute_target: NC24\nconfig_param: \
     {data_folder: {azure_blob_config_file: blob.yaml, path: \
         p}, out_folder: {azure_blob_config_file: blob.yaml, path: q}}\n";
-const BLOB: &str = "account_name: acct\ncontainer_name: box\naccount_key: a2V5\n";
+const ACT_BLOB_FILE: &str = "account_name: acct\ncontainer_name: box\naccount_key: a2V5\n";
 
 fn onto(existing: &str, force: bool) -> Result<Imported> {
     import_texts(
         Kind::Act,
-        &[("aml.yaml", AML), ("blob.yaml", BLOB)],
+        &[("aml.yaml", ACT_CLUSTER_FILE), ("blob.yaml", ACT_BLOB_FILE)],
         &["aml.yaml"],
         Some(existing),
         force,
@@ -22,13 +22,13 @@ fn onto(existing: &str, force: bool) -> Result<Imported> {
 
 #[test]
 fn what_is_missing_is_added_and_the_rest_stays() {
-    let all = onto(THERE, false).expect("adds");
+    let all = onto(EXISTING_CONFIGURATION, false).expect("adds");
     let made = &all.files[0];
     assert_eq!(
-        (made.name.as_str(), made.placing),
-        ("towline.yaml", Placing::Added)
+        (made.name.as_str(), made.placement),
+        ("towline.yaml", Placement::Added)
     );
-    for line in THERE.lines() {
+    for line in EXISTING_CONFIGURATION.lines() {
         assert!(
             made.text.lines().any(|made| made == line),
             "{line} is gone from {}",
@@ -105,7 +105,7 @@ fn what_contradicts_the_file_is_refused_and_force_takes_it() {
         "{error:?}"
     );
     let all = onto(there, true).expect("writes");
-    assert_eq!(all.files[0].placing, Placing::Anew);
+    assert_eq!(all.files[0].placement, Placement::Replaced);
     assert_values(
         &all,
         "towline.yaml",
@@ -125,7 +125,7 @@ fn what_contradicts_the_file_is_refused_and_force_takes_it() {
 }
 
 #[test]
-fn what_cannot_be_added_to_is_refused_with_a_way_out() {
+fn what_cannot_be_added_to_is_refused_with_a_hint() {
     for there in [
         "clusters: ~\n",
         "base: &b {x: {kind: local}}\nclusters: *b\n",
@@ -138,8 +138,8 @@ fn what_cannot_be_added_to_is_refused_with_a_way_out() {
             "{there:?}: {error:?}"
         );
         assert_eq!(
-            onto(there, true).expect("writes").files[0].placing,
-            Placing::Anew
+            onto(there, true).expect("writes").files[0].placement,
+            Placement::Replaced
         );
     }
     assert!(

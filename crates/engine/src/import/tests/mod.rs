@@ -8,7 +8,7 @@ mod toolkit;
 
 use super::*;
 
-/// Imports those of the texts that are `given`; the others lie beside them.
+/// Imports the texts that are `given`; the others are files beside them.
 fn import_texts(
     kind: Kind,
     texts: &[(&str, &str)],
@@ -27,7 +27,7 @@ fn import_texts(
         kind,
         &given.iter().map(PathBuf::from).collect::<Vec<_>>(),
         &read,
-        &There {
+        &Destination {
             existing,
             force,
             keyring: true,
@@ -48,7 +48,7 @@ fn imported(kind: Kind, texts: &[(&str, &str)]) -> Imported {
     .expect("converts")
 }
 
-/// What is wrong with one text.
+/// The error of one text.
 #[track_caller]
 fn refused(kind: Kind, name: &str, text: &str) -> Error {
     import_texts(kind, &[(name, text)], &[name], None, false).expect_err("refused")
@@ -58,7 +58,7 @@ fn converted(kind: Kind, text: &str) -> Result<Imported> {
     import_texts(kind, &[("x", text)], &["x"], None, false)
 }
 
-/// The value at a path of the file that is called so.
+/// The value at a path of the file of that name.
 #[track_caller]
 fn value(imported: &Imported, file: &str, path: &str) -> String {
     let made = imported
@@ -83,7 +83,7 @@ fn assert_values(imported: &Imported, file: &str, expected: &[(&str, &str)]) {
     }
 }
 
-/// What a list of a report says of a key.
+/// The report's line about a key.
 fn says<'r>(lines: &'r [Line], key: &str) -> &'r str {
     lines
         .iter()
@@ -159,7 +159,7 @@ fn what_is_no_plain_file_is_not_read() {
         Kind::Act,
         &["/dev/zero".into()],
         &read_plain,
-        &There::default(),
+        &Destination::default(),
     )
     .expect_err("refused");
     assert_eq!(wrong.to_string(), "/dev/zero is not a plain file");

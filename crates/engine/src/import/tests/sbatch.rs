@@ -45,7 +45,7 @@ fn numbers_of_tasks_are_told_with_what_to_do() {
         warns(report, "`srun --overlap` does not") && !report.text().contains("as with `sbatch`"),
         "{report:#?}"
     );
-    // On one node nothing but the script's own `srun` starts tasks.
+    // On one node only the script's own `srun` starts tasks.
     let all = script(&["-n 16 --exclusive", "-c 2"], "srun python x.py");
     assert_eq!(
         value(&all, "x.tow.yaml", "resources/native"),
@@ -60,7 +60,7 @@ fn numbers_of_tasks_are_told_with_what_to_do() {
         value(&all, "x.tow.yaml", "resources/native"),
         "[\"--ntasks-per-node=4\", \"--cpus-per-task=1\"]"
     );
-    // What is the same for both is told as such.
+    // Numbers that are equal for both are reported as such.
     let report = &script(&["-N 1 -n 1 -c 8"], "python x.py").reports[0];
     assert_eq!(
         (

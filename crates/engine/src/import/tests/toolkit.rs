@@ -13,21 +13,26 @@ fn form(job: &str, cluster: &str, container: &str) -> String {
     .to_string()
 }
 
-#[test]
-fn what_conflicts_gets_a_name_of_its_own_and_all_follows() {
+/// Three files: the second and the third differ from the first under the same names.
+fn conflicting() -> Imported {
     let (one, two, three) = (
         form("a", "w1", "box"),
         form("b", "w2", "box2"),
         form("c", "w2", "box2"),
     );
-    let all = imported(
+    imported(
         Kind::Toolkit,
         &[
             ("one.json", &one),
             ("two.json", &two),
             ("three.json", &three),
         ],
-    );
+    )
+}
+
+#[test]
+fn what_conflicts_gets_a_name_of_its_own_and_jobs_use_it() {
+    let all = conflicting();
     let expected = [
         ("datastores/research/container", "box"),
         (
@@ -64,6 +69,11 @@ fn what_conflicts_gets_a_name_of_its_own_and_all_follows() {
             ],
         );
     }
+}
+
+#[test]
+fn the_report_uses_the_new_names_of_what_conflicts() {
+    let all = conflicting();
     let report = &all.reports[1];
     assert!(
         warns(
@@ -181,9 +191,9 @@ fn every_field_has_its_line() {
     );
     assert_eq!(
         says(&report.not_needed, "experiment.ignore_dir"),
-        "nothing is said"
+        "it has no value"
     );
-    assert_eq!(says(&report.not_needed, "storage"), "nothing is said");
+    assert_eq!(says(&report.not_needed, "storage"), "it has no value");
     assert!(
         says(&report.not_mapped, "experiment.managed_ids").ends_with("did you mean `managed_id`?"),
         "{report:#?}"
@@ -250,8 +260,13 @@ fn without_a_keyring_credentials_are_variables() {
     let text =
         form("a", "w", "box").replace("datastore=research", "export HF_TOKEN=hf_0123456789abcdef");
     let read = |_: &Path| Ok(text.clone());
-    let all =
-        import(Kind::Toolkit, &["a.json".into()], &read, &There::default()).expect("converts");
+    let all = import(
+        Kind::Toolkit,
+        &["a.json".into()],
+        &read,
+        &Destination::default(),
+    )
+    .expect("converts");
     assert_eq!(
         value(&all, "towline.yaml", "datastores/research/credential"),
         "{account_key: \"env:RESEARCH_ACCOUNT_KEY\"}"

@@ -4,7 +4,7 @@ use super::super::Report;
 use crate::context::Context;
 use crate::scratch;
 use towline_core::quantity::Span;
-use towline_core::workspace::LEAST;
+use towline_core::workspace::MIN_BACKUP_INTERVAL;
 use towline_core::{Error, Result};
 
 /// Back a workspace up every 30 minutes, or as often as you say, until it is turned off.
@@ -39,9 +39,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             &serde_json::json!({ "workspace": name, "auto": false }),
         ));
     }
-    if let Some(every) = args.every.filter(|every| *every < LEAST) {
+    if let Some(every) = args.every.filter(|every| *every < MIN_BACKUP_INTERVAL) {
         return Err(Error::usage(format!(
-            "every {every} is too often; {LEAST} is the least"
+            "every {every} is too often; {MIN_BACKUP_INTERVAL} is the least"
         )));
     }
     let auto = scratch::set_auto(context, &known, args.every)?;

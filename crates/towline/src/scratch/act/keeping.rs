@@ -74,13 +74,13 @@ impl Here<'_> {
     pub(super) fn prune(&self, keep: &Keep, dry_run: bool) -> Result<Pruned> {
         let listed = self.list()?;
         let moments: Vec<Moment> = listed.iter().map(|listed| Moment(listed.at)).collect();
-        let stay: std::collections::HashMap<Blob, bool> = listed
+        let kept: std::collections::HashMap<Blob, bool> = listed
             .iter()
             .map(|listed| listed.blob)
-            .zip(keep.stay(&moments))
+            .zip(keep.kept(&moments))
             .collect();
         // What was made since we looked stays.
-        let keep = |blob: &Blob, _: Option<i64>| stay.get(blob).copied().unwrap_or(true);
+        let keep = |blob: &Blob, _: Option<i64>| kept.get(blob).copied().unwrap_or(true);
         let policy = Policy {
             keep: &keep,
             grace: Some(DELETION_GRACE_MILLIS),

@@ -1,13 +1,13 @@
-//! Logs that mention failures without failing of them. Each must stay without a finding.
+//! Logs that mention failures which did not end the program. Each must stay without a finding.
 
-use super::classify;
+use crate::why::classify;
 
 #[track_caller]
 fn silent(log: &str) {
     assert_eq!(classify(log.as_bytes()), None, "in:\n{log}");
 }
 
-const CALLS: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 61, in \
+const TRACEBACK: &str = "Traceback (most recent call last):\n  File \"/job/train.py\", line 61, in \
     main\n    step(batch)\n";
 
 #[test]
@@ -73,7 +73,7 @@ fn progress_bars() {
     let bars = (0..500).map(bar).collect::<Vec<_>>().concat();
     silent(&bars);
     silent(&format!(
-        "{CALLS}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n{bars}"
+        "{TRACEBACK}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n{bars}"
     ));
 }
 
@@ -144,28 +144,28 @@ fn a_wrong_option() {
 #[test]
 fn an_assertion_of_the_users() {
     silent(&format!(
-        "{CALLS}AssertionError: expected 10 classes, got 12\n"
+        "{TRACEBACK}AssertionError: expected 10 classes, got 12\n"
     ));
-    silent(&format!("{CALLS}KeyError: 'nan'\n"));
+    silent(&format!("{TRACEBACK}KeyError: 'nan'\n"));
     silent(&format!(
-        "{CALLS}ValueError: unknown unit: nanometer, value = 3\n"
+        "{TRACEBACK}ValueError: unknown unit: nanometer, value = 3\n"
     ));
     silent(&format!(
-        "{CALLS}RuntimeError: the plan would run out of memory\n"
+        "{TRACEBACK}RuntimeError: the plan would run out of memory\n"
     ));
 }
 
 #[test]
 fn caught_and_gone_on() {
     let caught =
-        format!("{CALLS}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n");
+        format!("{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: 'cache'\n");
     silent(&format!("{caught}no cache, will download\n"));
     silent(&format!(
         "{caught}attempt 1 failed, retrying in 5 s\nattempt 2 succeeded\n"
     ));
     silent(&format!("{caught}Epoch 1, step 100, loss 2.3\n"));
     silent(&format!(
-        "{caught}building the cache\n{CALLS}AssertionError: expected 10 classes\n"
+        "{caught}building the cache\n{TRACEBACK}AssertionError: expected 10 classes\n"
     ));
     silent(&format!("{caught}{}", "row written\n".repeat(60)));
 }
@@ -173,11 +173,11 @@ fn caught_and_gone_on() {
 #[test]
 fn ignored_by_python_itself() {
     silent(&format!(
-        "Exception ignored in: <function Pool.__del__ at 0x7f00>\n{CALLS}OSError: [Errno 28] No \
+        "Exception ignored in: <function Pool.__del__ at 0x7f00>\n{TRACEBACK}OSError: [Errno 28] No \
             space left on device\n"
     ));
     silent(&format!(
-        "--- Logging error ---\n{CALLS}OSError: [Errno 28] No space left on device\nCall \
+        "--- Logging error ---\n{TRACEBACK}OSError: [Errno 28] No space left on device\nCall \
             stack:\n  File \"/job/train.py\", line 3, in <module>\n    log.info('x')\nMessage: \
                 'x'\nArguments: ()\n"
     ));
@@ -190,7 +190,7 @@ fn a_script_that_goes_on() {
             found\nloading the model\nthe evaluation server said no\n",
     );
     silent(&format!(
-        "job.sh: line 2: module: command not found\nloading\n{CALLS}AssertionError: expected 10 \
+        "job.sh: line 2: module: command not found\nloading\n{TRACEBACK}AssertionError: expected 10 \
             classes\n"
     ));
     silent(

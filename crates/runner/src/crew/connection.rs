@@ -1,4 +1,4 @@
-//! One connection between a node and its leader: frames both ways, and signs of life.
+//! One connection between a node and its leader: frames both ways, and heartbeats.
 
 use super::Pace;
 use rustix::net::{RecvFlags, recv};
@@ -11,26 +11,26 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use towline_wire::frame::{self, FrameBuffer};
 
-/// Who has not said who it is may send so many bytes, and take so long.
-const INTRODUCTION: usize = 16 << 10;
-const INTRODUCED_WITHIN: Duration = Duration::from_secs(10);
+/// The limits in bytes and time for a peer that has not introduced itself.
+const MAX_INTRODUCTION_BYTES: usize = 16 << 10;
+const INTRODUCTION_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct PeerConnection {
     stream: TcpStream,
-    /// Whole frames only, from whichever thread.
+    /// Each write is a whole frame, from any thread.
     writer: Arc<Mutex<TcpStream>>,
     buffer: FrameBuffer,
     received: usize,
-    heard: Instant,
+    received_at: Instant,
     pace: Pace,
 }
 
-impl Line {
+impl PeerConnection {
     pub(super) fn new(stream: TcpStream, pace: Pace) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_nonblocking(false)?;
-        // A peer that takes nothing for so long is lost.
+        // A peer that reads nothing for this long is lost.
         stream.set_write_timeout(Some(pace.silence))?;
         let writer = Arc::new(Mutex::new(stream.try_clone()?));
         Ok(Self {
@@ -38,36 +38,37 @@ impl Line {
             writer,
             buffer: FrameBuffer::default(),
             received: 0,
-            heard: Instant::now(),
+            received_at: Instant::now(),
             pace,
         })
     }
 
-    /// Says `sign` every few seconds, also while this thread is busy.
-    pub(super) fn keep_alive<T: Serialize>(&self, sign: &T) -> io::Result<()> {
-        let frame = frame::encode(sign);
+    /// Sends `heartbeat` every few seconds, also while this thread is busy.
+    pub(super) fn keep_alive<T: Serialize>(&self, heartbeat: &T) -> io::Result<()> {
+        let frame = frame::encode(heartbeat);
         let writer = Arc::downgrade(&self.writer);
         let every = self.pace.alive_every;
         std::thread::Builder::new()
             .name("alive".into())
-            .spawn(move || while say(&writer, &frame, every) {})
+            .spawn(move || while send_heartbeat(&writer, &frame, every) {})
             .map(|_| ())
     }
 
-    pub(super) fn tell<T: Serialize>(&self, message: &T) -> io::Result<()> {
+    pub(super) fn send<T: Serialize>(&self, message: &T) -> io::Result<()> {
         self.writer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .write_all(&frame::encode(message))
     }
 
-    /// Nothing more will be told.
+    /// Closes our side: nothing more will be sent.
     pub(super) fn finish(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
     }
 
-    /// Takes in what has come, without waiting. An error: it is lost, and why.
-    fn take_in(&mut self) -> io::Result<()> {
+    /// Reads everything that has arrived, without waiting. An error means that the connection is
+    /// lost, and why.
+    fn read_available(&mut self) -> io::Result<()> {
         let mut chunk = [0; 16 << 10];
         loop {
             match recv(&self.stream, &mut chunk[..], RecvFlags::DONTWAIT) {
@@ -75,7 +76,7 @@ impl Line {
                 Ok((count, _)) => {
                     self.buffer.push(&chunk[..count]);
                     self.received = self.received.saturating_add(count);
-                    self.heard = Instant::now();
+                    self.received_at = Instant::now();
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(rustix::io::Errno::AGAIN) => return Ok(()),
@@ -84,45 +85,47 @@ impl Line {
         }
     }
 
-    /// All that was said since, and why nothing more will be, if so.
-    pub(super) fn hear<T: DeserializeOwned>(&mut self) -> (Vec<T>, Option<String>) {
-        let taken = self.take_in();
-        let mut said = Vec::new();
+    /// All messages since the last call, and the reason if the connection is lost.
+    pub(super) fn receive<T: DeserializeOwned>(&mut self) -> (Vec<T>, Option<String>) {
+        let taken = self.read_available();
+        let mut messages = Vec::new();
         let frames = loop {
             match self.buffer.next_frame() {
-                Ok(Some(message)) => said.push(message),
+                Ok(Some(message)) => messages.push(message),
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
             }
         };
-        let silent = self.heard.elapsed() >= self.pace.silence;
+        let silent = self.received_at.elapsed() >= self.pace.silence;
         let lost = match taken.and(frames) {
             Err(error) => Some(error.to_string()),
             Ok(()) if silent => Some(format!(
-                "nothing was heard for {} s",
+                "no message came for {} s",
                 self.pace.silence.as_secs()
             )),
             Ok(()) => None,
         };
-        (said, lost)
+        (messages, lost)
     }
 
-    /// The first thing that a caller says. An error: it is nobody we know.
+    /// The first message of a peer. An error means that it is not a node of ours.
     pub(super) fn introduction<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
-        let taken = self.take_in();
-        if self.received > INTRODUCTION {
+        let taken = self.read_available();
+        if self.received > MAX_INTRODUCTION_BYTES {
             return Err(io::Error::other("too long"));
         }
         match self.buffer.next_frame()? {
             Some(message) => Ok(Some(message)),
-            None if self.heard.elapsed() > INTRODUCED_WITHIN => Err(io::Error::other("too late")),
+            None if self.received_at.elapsed() > INTRODUCTION_TIMEOUT => {
+                Err(io::Error::other("too late"))
+            }
             None => taken.map(|()| None),
         }
     }
 }
 
-/// One sign of life; `false` when there is nobody to give it to.
-fn say(writer: &Weak<Mutex<TcpStream>>, frame: &[u8], every: Duration) -> bool {
+/// Sends one heartbeat; `false` if the connection is gone.
+fn send_heartbeat(writer: &Weak<Mutex<TcpStream>>, frame: &[u8], every: Duration) -> bool {
     std::thread::park_timeout(every);
     let Some(writer) = writer.upgrade() else {
         return false;
@@ -131,7 +134,7 @@ fn say(writer: &Weak<Mutex<TcpStream>>, frame: &[u8], every: Duration) -> bool {
     stream.write_all(frame).is_ok()
 }
 
-impl AsFd for Line {
+impl AsFd for PeerConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
@@ -143,20 +146,20 @@ mod tests {
     use std::net::TcpListener;
     use towline_wire::crew::{FromNode, SharedToken, ToNode};
 
-    fn pair(pace: Pace) -> (Line, Line) {
+    fn pair(pace: Pace) -> (PeerConnection, PeerConnection) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let near =
             TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
         let (far, _) = listener.accept().expect("called");
         (
-            Line::new(near, pace).expect("a line"),
-            Line::new(far, pace).expect("a line"),
+            PeerConnection::new(near, pace).expect("a line"),
+            PeerConnection::new(far, pace).expect("a line"),
         )
     }
 
-    fn lost(line: &mut Line) -> String {
+    fn lost(connection: &mut PeerConnection) -> String {
         loop {
-            if let (_, Some(why)) = line.hear::<ToNode>() {
+            if let (_, Some(why)) = connection.receive::<ToNode>() {
                 return why;
             }
             std::thread::yield_now();
@@ -173,33 +176,33 @@ mod tests {
         let (mut near, far) = pair(pace);
         far.keep_alive(&ToNode::Alive).expect("a thread");
         let begun = Instant::now();
-        let mut signs = 0;
+        let mut heartbeats = 0;
         while begun.elapsed() < pace.silence * 2 {
-            let (said, lost) = near.hear::<ToNode>();
+            let (messages, lost) = near.receive::<ToNode>();
             assert_eq!(lost, None, "it gives signs");
-            signs += said.len();
+            heartbeats += messages.len();
             std::thread::yield_now();
         }
-        assert!(signs > 1, "{signs} signs");
+        assert!(heartbeats > 1, "{heartbeats} signs");
         let (mut near, _mute) = pair(pace);
-        assert_eq!(lost(&mut near), "nothing was heard for 1 s");
+        assert_eq!(lost(&mut near), "no message came for 1 s");
     }
 
     #[test]
     fn what_was_said_before_the_end_is_heard() {
         let (mut near, far) = pair(Pace::default());
-        far.tell(&ToNode::Leave { code: 7 }).expect("told");
+        far.send(&ToNode::Leave { code: 7 }).expect("told");
         drop(far);
-        let mut heard = Vec::new();
+        let mut received_at = Vec::new();
         let why = loop {
-            let (said, lost) = near.hear::<ToNode>();
-            heard.extend(said);
+            let (messages, lost) = near.receive::<ToNode>();
+            received_at.extend(messages);
             if let Some(why) = lost {
                 break why;
             }
         };
         assert_eq!(
-            (heard, why.as_str()),
+            (received_at, why.as_str()),
             (vec![ToNode::Leave { code: 7 }], "it broke off")
         );
     }
@@ -207,8 +210,8 @@ mod tests {
     #[test]
     fn a_stranger_may_not_fill_our_memory() {
         let (near, mut far) = pair(Pace::default());
-        near.tell(&FromNode::Here {
-            shared_token: SharedToken::new("x".repeat(INTRODUCTION)),
+        near.send(&FromNode::Here {
+            shared_token: SharedToken::new("x".repeat(MAX_INTRODUCTION_BYTES)),
             node: 1,
             host: String::new(),
         })

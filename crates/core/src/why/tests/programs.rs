@@ -1,7 +1,7 @@
-//! The last words of other programs than Python's: options, shells, compilers, crashes, panics.
+//! The last messages of other programs than Python's: options, shells, compilers, crashes, panics.
 
-use super::tests_errors::{KEY, error, shown};
-use super::{Class, Form, read};
+use super::errors::{KEY_ERROR_LOG, error, shown};
+use crate::why::{Class, Form, read};
 
 #[test]
 fn options_that_are_wrong() {
@@ -41,7 +41,7 @@ fn options_that_are_wrong() {
     );
     let below_a_wrapper = format!(
         "{argparse}{}",
-        KEY.replace(
+        KEY_ERROR_LOG.replace(
             "KeyError: 'lr'",
             "subprocess.CalledProcessError: Command '['python', \
             'train.py']' returned non-zero exit status 2."

@@ -1,8 +1,8 @@
-//! Failures that no rule knows: what is shown of them. The logs are as the programs write them.
+//! Failures that no rule knows, and what is shown of them. The logs are as the programs write them.
 
-use super::{Class, Form, LogError, read, root_cause};
+use crate::why::{Form, LogError, read, root_cause};
 
-/// What people are shown, in one text: message, place, source, what it ended as.
+/// The shown parts in one text: message, place, source, last exception.
 #[track_caller]
 pub(super) fn shown(log: &str) -> String {
     let error = error(log);
@@ -36,7 +36,7 @@ pub(super) fn error(log: &str) -> LogError {
         .unwrap_or_else(|| panic!("no error in:\n{log}"))
 }
 
-fn of_rank(rank: u32, text: &str) -> String {
+pub(super) fn of_rank(rank: u32, text: &str) -> String {
     let lines: Vec<String> = text
         .lines()
         .map(|line| format!("[rank{rank}]: {line}\n"))
@@ -44,7 +44,7 @@ fn of_rank(rank: u32, text: &str) -> String {
     lines.concat()
 }
 
-pub(super) const KEY: &str = r#"Traceback (most recent call last):
+pub(super) const KEY_ERROR_LOG: &str = r#"Traceback (most recent call last):
   File "/job/train.py", line 88, in <module>
     main()
   File "/job/train.py", line 61, in main
@@ -56,11 +56,11 @@ KeyError: 'lr'
 #[test]
 fn an_exception_with_its_line() {
     assert_eq!(
-        shown(KEY),
+        shown(KEY_ERROR_LOG),
         "KeyError: 'lr'\n@ /job/train.py:61 in main\n> lr = config[\"lr\"]"
     );
-    assert_eq!(error(KEY).form, Form::Exception);
-    assert!(read(KEY.as_bytes()).finding.is_none());
+    assert_eq!(error(KEY_ERROR_LOG).form, Form::Exception);
+    assert!(read(KEY_ERROR_LOG.as_bytes()).finding.is_none());
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn whose_code_a_file_is() {
         "/home/me/my torch/nn.py",
     ];
     for file in own {
-        assert!(super::frame::is_own(file.as_bytes()), "{file}");
+        assert!(crate::why::frame::is_own(file.as_bytes()), "{file}");
     }
     let foreign = [
         "/usr/lib/python3.10/subprocess.py",
@@ -116,7 +116,7 @@ fn whose_code_a_file_is() {
         "/tmp/torchinductor_me/ab/cab.py",
     ];
     for file in foreign {
-        assert!(!super::frame::is_own(file.as_bytes()), "{file}");
+        assert!(!crate::why::frame::is_own(file.as_bytes()), "{file}");
     }
 }
 
@@ -164,221 +164,6 @@ fn a_message_of_several_lines() {
     );
 }
 
-const CAUSED: &str = r#"Traceback (most recent call last):
-  File "/job/a.py", line 5, in main
-    load("a")
-  File "/job/a.py", line 2, in load
-    return {}["lr"]
-KeyError: 'lr'
-
-The above exception was the direct cause of the following exception:
-
-Traceback (most recent call last):
-  File "/job/a.py", line 8, in <module>
-    main()
-  File "/job/a.py", line 7, in main
-    raise RuntimeError("cannot load the configuration") from error
-RuntimeError: cannot load the configuration
-"#;
-
-#[test]
-fn the_first_cause_of_a_chain_is_the_root() {
-    let want = "KeyError: 'lr'\n@ /job/a.py:2 in load\n> return {}[\"lr\"]\n= RuntimeError: cannot \
-        load the configuration";
-    assert_eq!(shown(CAUSED), want);
-    let handling = CAUSED.replace(
-        "The above exception was the direct cause of the following exception:",
-        "During handling of the above exception, another exception occurred:",
-    );
-    assert_eq!(shown(&handling), want);
-    let three = format!(
-        "{CAUSED}\nDuring handling of the above exception, another exception occurred:\n\n{}",
-        KEY.replace("KeyError: 'lr'", "TypeError: x")
-    );
-    assert_eq!(
-        shown(&three),
-        want.replace(
-            "RuntimeError: cannot load the configuration",
-            "TypeError: x"
-        )
-    );
-}
-
-/// `cache[key]` failed, so the program computed the value, and that failed.
-#[test]
-fn a_fallback_that_fails_is_shown() {
-    let log = r#"Traceback (most recent call last):
-  File "/job/a.py", line 5, in get
-    return cache[key]
-KeyError: 'x'
-
-During handling of the above exception, another exception occurred:
-
-Traceback (most recent call last):
-  File "/job/a.py", line 7, in get
-    return compute(key)
-  File "/job/a.py", line 12, in compute
-    return 1 / n
-ZeroDivisionError: division by zero
-"#;
-    assert_eq!(
-        shown(log),
-        "ZeroDivisionError: division by zero\n@ /job/a.py:12 in compute\n> return 1 / n"
-    );
-}
-
-#[test]
-fn a_worker_of_a_pool() {
-    let log = r#"multiprocessing.pool.RemoteTraceback: 
-"""
-Traceback (most recent call last):
-  File "/usr/lib/python3.11/multiprocessing/pool.py", line 125, in worker
-    result = (True, func(*args, **kwds))
-  File "/job/mp.py", line 3, in work
-    assert x != 2
-           ^^^^^^
-AssertionError
-"""
-
-The above exception was the direct cause of the following exception:
-
-Traceback (most recent call last):
-  File "/job/mp.py", line 7, in <module>
-    pool.map(work, [2])
-  File "/usr/lib/python3.11/multiprocessing/pool.py", line 774, in get
-    raise self._value
-AssertionError
-"#;
-    assert_eq!(
-        shown(log),
-        "AssertionError\n@ /job/mp.py:3 in work\n> assert x != 2"
-    );
-}
-
-#[test]
-fn a_process_of_its_own() {
-    let log = "Process Process-1:\nTraceback (most recent call \
-        last):\n  File \"/usr/lib/python3.11/multiprocessing/process.py\", line 108, in \
-            run\n    self._target(*self._args)\n  File \"/job/proc.py\", line 3, in \
-                work\n    raise ValueError(\"bad shard 7\")\nValueError: bad shard 7\n";
-    assert_eq!(
-        shown(log),
-        "ValueError: bad shard 7\n@ /job/proc.py:3 in work\n> raise ValueError(\"bad shard 7\")"
-    );
-}
-
-#[test]
-fn a_worker_of_a_data_loader() {
-    let log = r#"Traceback (most recent call last):
-  File "/job/train.py", line 20, in <module>
-    for batch in loader:
-  File "/opt/conda/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 701, in __next__
-    data = self._next_data()
-  File "/opt/conda/lib/python3.11/site-packages/torch/_utils.py", line 733, in reraise
-    raise exception
-KeyError: Caught KeyError in DataLoader worker process 0.
-Original Traceback (most recent call last):
-  File "/opt/conda/lib/python3.11/site-packages/torch/utils/data/_utils/worker.py", line 351, in _worker_loop
-    data = fetcher.fetch(index)
-  File "/job/dataset.py", line 14, in __getitem__
-    return self.labels[index]
-KeyError: 17
-
-"#;
-    assert_eq!(
-        shown(log),
-        "KeyError: 17\n@ /job/dataset.py:14 in __getitem__\n> return self.labels[index]"
-    );
-}
-
-const GROUP: &str = r#"  + Exception Group Traceback (most recent call last):
-  |   File "/job/group.py", line 8, in <module>
-  |     asyncio.run(main())
-  |   File "/usr/lib/python3.11/asyncio/runners.py", line 190, in run
-  |     return runner.run(main)
-  |            ^^^^^^^^^^^^^^^^
-  | ExceptionGroup: unhandled errors in a TaskGroup (2 sub-exceptions)
-  +-+---------------- 1 ----------------
-    | Traceback (most recent call last):
-    |   File "/job/group.py", line 2, in a
-    |     async def a(): raise ValueError("first")
-    |                    ^^^^^^^^^^^^^^^^^^^^^^^^^
-    | ValueError: first
-    +---------------- 2 ----------------
-    | Traceback (most recent call last):
-    |   File "/job/group.py", line 4, in b
-    |     raise TypeError("second")
-    | TypeError: second
-    +------------------------------------
-"#;
-
-#[test]
-fn the_first_of_an_exception_group() {
-    let want =
-        "ValueError: first\n@ /job/group.py:2 in a\n> async def a(): raise ValueError(\"first\")";
-    assert_eq!(shown(GROUP), format!("{want}\n= TypeError: second"));
-    assert_eq!(
-        shown(&of_rank(2, GROUP)),
-        format!("{want}\n= TypeError: second")
-    );
-    let known = GROUP.replace(
-        "ValueError: first",
-        "ModuleNotFoundError: No module named 'einops'",
-    );
-    assert_eq!(
-        read(known.as_bytes())
-            .finding
-            .map(|finding| (finding.class, finding.evidence)),
-        Some((
-            Class::MissingModule,
-            "ModuleNotFoundError: No module named 'einops'".to_owned()
-        ))
-    );
-    let without_calls = "  + Exception Group Traceback (most recent call \
-        last):\n  |   File \"/job/a.py\", line 13, in main\n  |     raise group\n  | \
-            ExceptionGroup: outer (2 sub-exceptions)\n  +-+---------------- 1 \
-                ----------------\n    | OSError: x\n    | \n    +---------------- 2 \
-                    ----------------\n    | OSError: \
-                        y\n    +------------------------------------\n";
-    assert!(
-        shown(without_calls).starts_with("OSError: x"),
-        "{}",
-        shown(without_calls)
-    );
-}
-
-#[test]
-fn a_group_within_a_group_and_a_chain() {
-    let log = r#"  + Exception Group Traceback (most recent call last):
-  |   File "/job/g.py", line 13, in main
-  |     raise ExceptionGroup("outer", [g])
-  | ExceptionGroup: outer (1 sub-exception)
-  +-+---------------- 1 ----------------
-    | Exception Group Traceback (most recent call last):
-    |   File "/job/g.py", line 11, in main
-    |     try: raise ExceptionGroup("nested", es)
-    | ExceptionGroup: nested (1 sub-exception)
-    +-+---------------- 1 ----------------
-      | Traceback (most recent call last):
-      |   File "/job/g.py", line 3, in inner
-      |     {}["x"]
-      |     ~~^^^^^
-      | KeyError: 'x'
-      | 
-      | The above exception was the direct cause of the following exception:
-      | 
-      | Traceback (most recent call last):
-      |   File "/job/g.py", line 5, in inner
-      |     raise ValueError("in group") from e
-      | ValueError: in group
-      +------------------------------------
-"#;
-    assert_eq!(
-        shown(log),
-        "KeyError: 'x'\n@ /job/g.py:3 in inner\n> {}[\"x\"]\n= ValueError: in group"
-    );
-}
-
 #[test]
 fn code_that_python_cannot_read() {
     let alone =
@@ -407,100 +192,6 @@ fn code_that_python_cannot_read() {
     assert_eq!(
         shown(tab),
         "TabError: inconsistent use of tabs and spaces in indentation\n@ /job/tab.py:3\n> pass"
-    );
-}
-
-const TABLE: &str = r#"Traceback (most recent call last):
-  File "/opt/conda/bin/torchrun", line 8, in <module>
-    sys.exit(main())
-  File "/opt/conda/lib/python3.11/site-packages/torch/distributed/launcher/api.py", line 260, in launch_agent
-    raise ChildFailedError(
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError: 
-============================================================
-train.py FAILED
-------------------------------------------------------------
-Failures:
-[1]:
-  time      : 2025-10-12_12:00:02
-  host      : n1
-  rank      : 0 (local_rank: 0)
-  exitcode  : 1 (pid: 4710)
-  error_file: <N/A>
-  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
-------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2025-10-12_12:00:00
-  host      : n1
-  rank      : 3 (local_rank: 1)
-  exitcode  : 1 (pid: 4713)
-  error_file: <N/A>
-  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
-============================================================
-"#;
-
-#[test]
-fn the_rank_that_torchrun_saw_fail_first() {
-    let other = of_rank(
-        0,
-        &KEY.replace("KeyError: 'lr'", "ValueError: lost the others"),
-    );
-    let root = of_rank(3, KEY);
-    for log in [
-        format!("{root}{other}{TABLE}"),
-        format!("{other}{root}{TABLE}"),
-    ] {
-        assert_eq!(shown(&log), shown(KEY));
-        assert_eq!(error(&log).rank, Some(3));
-    }
-    let by_local_rank = format!(
-        "{}{}{TABLE}",
-        other.replace("[rank0]:", "[default0]:"),
-        root.replace("[rank3]:", "[default1]:")
-    );
-    assert_eq!(error(&by_local_rank).message, "KeyError: 'lr'");
-    let both = root.replace("[rank3]:", "[default1]:[rank3]:");
-    assert_eq!(
-        (shown(&format!("{both}{TABLE}")), error(&both).rank),
-        (shown(KEY), Some(3))
-    );
-}
-
-#[test]
-fn all_there_is_is_the_table() {
-    assert_eq!(
-        shown(TABLE),
-        "torchrun saw rank 3 fail first on n1 with code 1; its traceback is not in this log"
-    );
-    assert_eq!(
-        (error(TABLE).rank, error(TABLE).form),
-        (Some(3), Form::Launcher)
-    );
-    let without_prefix = format!("{KEY}{TABLE}");
-    assert_eq!(
-        shown(&without_prefix),
-        shown(KEY),
-        "older versions of torch put no rank before it"
-    );
-}
-
-#[test]
-fn the_traceback_in_the_table() {
-    let quoted = "  traceback : Traceback (most recent call \
-        last):\n    File \"/opt/conda/lib/python3.11/site-packages/torch/distributed/elastic/multiprocessing/errors/__init__.py\", line 355, in wrapper\n      return f(*args, **kwargs)\n    File \"/job/train.py\", line 10, in main\n      raise ValueError(\"bad shard\")\n  ValueError: bad shard\n";
-    let (above, root) = TABLE.split_once("Root Cause").expect("a root");
-    let entry = root
-        .lines()
-        .find(|line| line.contains("traceback"))
-        .expect("an entry");
-    let log = format!(
-        "{above}Root Cause{}",
-        root.replace(&format!("{entry}\n"), quoted)
-            .replace("<N/A>", "/tmp/torchelastic_x/none_y/attempt_0/3/error.json")
-    );
-    assert_eq!(
-        shown(&log),
-        "ValueError: bad shard\n@ /job/train.py:10 in main\n> raise ValueError(\"bad shard\")"
     );
 }
 
@@ -560,36 +251,36 @@ fn what_was_caught_earlier_is_not_the_error() {
     let handled = "ERROR:t:no cache\nTraceback (most recent call last):\n  File \"/job/a.py\", \
         line 5, in <module>\n    {}[\"x\"]\nFileNotFoundError: [Errno 2] No such file or \
             directory: 'cache'\ngo\n";
-    let log = format!("{handled}{KEY}");
+    let log = format!("{handled}{KEY_ERROR_LOG}");
     assert_eq!(
         (shown(&log), read(log.as_bytes()).finding),
-        (shown(KEY), None)
+        (shown(KEY_ERROR_LOG), None)
     );
     let warned = format!(
         "W: CUDA out of memory. Tried to allocate 2.00 GiB, using a smaller batch\nRuntimeError: \
             CUDA out of memory. Tried to allocate 2.00 GiB\njob.sh: line 2: module: command not \
-                found\n{KEY}"
+                found\n{KEY_ERROR_LOG}"
     );
     assert_eq!(
         (shown(&warned), read(warned.as_bytes()).finding),
-        (shown(KEY), None)
+        (shown(KEY_ERROR_LOG), None)
     );
     let nccl = format!(
         "[E1012 12:00:00.1 ProcessGroupNCCL.cpp:616] [Rank 3] Watchdog caught collective operation \
-            timeout: WorkNCCL(SeqNum=88)\n{KEY}"
+            timeout: WorkNCCL(SeqNum=88)\n{KEY_ERROR_LOG}"
     );
     assert_eq!(
         (shown(&nccl), read(nccl.as_bytes()).finding),
-        (shown(KEY), None)
+        (shown(KEY_ERROR_LOG), None)
     );
 }
 
 #[test]
 fn a_program_that_went_on_is_told_with_doubt() {
-    let log = format!("{KEY}{}", "row written\n".repeat(60));
+    let log = format!("{KEY_ERROR_LOG}{}", "row written\n".repeat(60));
     assert!(error(&log).went_on);
     assert_eq!(error(&log).message, "KeyError: 'lr'");
-    assert!(!error(KEY).went_on);
+    assert!(!error(KEY_ERROR_LOG).went_on);
     assert_eq!(
         error(&format!("{log}Error: no rows left\n")).message,
         "Error: no rows left",
@@ -599,41 +290,43 @@ fn a_program_that_went_on_is_told_with_doubt() {
 
 #[test]
 fn threads_wrappers_and_what_they_report() {
-    let thread = format!("Exception in thread Thread-1 (w):\n{KEY}");
+    let thread = format!("Exception in thread Thread-1 (w):\n{KEY_ERROR_LOG}");
     assert!(error(&thread).thread);
-    let task = KEY.replace("KeyError: 'lr'", "ValueError: of a task");
+    let task = KEY_ERROR_LOG.replace("KeyError: 'lr'", "ValueError: of a task");
     assert_eq!(
         shown(&format!(
-            "{KEY}Task exception was never retrieved\nfuture: <Task finished name='Task-1' \
+            "{KEY_ERROR_LOG}Task exception was never retrieved\nfuture: <Task finished name='Task-1' \
                 exception=ValueError('of a task')>\n{task}"
         )),
-        shown(KEY)
+        shown(KEY_ERROR_LOG)
     );
     assert_eq!(
-        shown(&format!("{KEY}Error in atexit._run_exitfuncs:\n{task}")),
-        shown(KEY)
+        shown(&format!(
+            "{KEY_ERROR_LOG}Error in atexit._run_exitfuncs:\n{task}"
+        )),
+        shown(KEY_ERROR_LOG)
     );
-    let wrapped = KEY.replace(
+    let wrapped = KEY_ERROR_LOG.replace(
         "KeyError: 'lr'",
         "subprocess.CalledProcessError: Command '['false']' returned non-zero exit status 1.",
     );
     assert!(error(&wrapped).report);
     assert_eq!(
-        shown(&format!("{KEY}{wrapped}")),
-        shown(KEY),
+        shown(&format!("{KEY_ERROR_LOG}{wrapped}")),
+        shown(KEY_ERROR_LOG),
         "the child's own traceback is the cause"
     );
 }
 
-/// A rank that lost its peers, or was told to end, is not blamed; an exception that no rule knows
+/// A rank that lost its peers, or was stopped, is not the cause. An exception that no rule knows
 /// counts as a cause.
 #[test]
 fn between_ranks_a_cause_of_its_own_beats_an_echo() {
-    let nccl = KEY.replace(
+    let nccl = KEY_ERROR_LOG.replace(
         "KeyError: 'lr'",
         "torch.distributed.DistBackendError: NCCL error in: x.cpp:1",
     );
-    let told_to_end = KEY.replace("KeyError: 'lr'", "KeyboardInterrupt");
+    let told_to_end = KEY_ERROR_LOG.replace("KeyError: 'lr'", "KeyboardInterrupt");
     let ranks = |logs: &[&str]| {
         logs.iter()
             .zip(0..)
@@ -641,14 +334,17 @@ fn between_ranks_a_cause_of_its_own_beats_an_echo() {
             .collect::<Vec<_>>()
     };
     let root = |logs: &[&str]| root_cause(&ranks(logs)).map(|(rank, _)| *rank);
-    assert_eq!(root(&[&nccl, KEY, &told_to_end]), Some(1));
-    assert_eq!(root(&[&told_to_end, "fine\n", KEY, KEY]), Some(2));
+    assert_eq!(root(&[&nccl, KEY_ERROR_LOG, &told_to_end]), Some(1));
+    assert_eq!(
+        root(&[&told_to_end, "fine\n", KEY_ERROR_LOG, KEY_ERROR_LOG]),
+        Some(2)
+    );
     assert_eq!(root(&["fine\n", ""]), None);
 }
 
 #[test]
 fn what_is_quoted_is_clean_and_short() {
-    let log = KEY
+    let log = KEY_ERROR_LOG
         .replace(
             "'lr'",
             &format!(
@@ -681,6 +377,6 @@ fn what_is_quoted_is_clean_and_short() {
 #[test]
 fn an_error_behind_a_line_without_end() {
     let mut log = vec![0; 3 << 20];
-    log.extend_from_slice(KEY.as_bytes());
-    assert_eq!(read(&log).error, Some(error(KEY)));
+    log.extend_from_slice(KEY_ERROR_LOG.as_bytes());
+    assert_eq!(read(&log).error, Some(error(KEY_ERROR_LOG)));
 }

@@ -1,7 +1,7 @@
-//! Words of one line, as `sbatch` and nearly every shell take them apart: quotes hold blanks
-//! together, a backslash takes the next character as it is.
+//! Splitting a line into words, as `sbatch` and nearly every shell do: quotes keep blanks, a
+//! backslash keeps the next character.
 
-/// The words with the column where each begins, from 0; `None` where a quote is not closed. With
+/// The words with the column where each begins, from 0; `None` if a quote is not closed. With
 /// `comments` a `#` outside of quotes ends the line, as it does for `sbatch`.
 pub(super) fn split(text: &str, comments: bool) -> Option<Vec<(usize, String)>> {
     let mut words: Vec<(usize, String)> = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn split(text: &str, comments: bool) -> Option<Vec<(usize, String)>> 
     (quote.is_none() && !escaped).then_some(words)
 }
 
-/// A word that [`split`] reads back as it is, quoted only where it must be.
+/// A word that [`split`] reads back unchanged, quoted only if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let has = |characters: &[char]| word.contains(characters);
     match word {

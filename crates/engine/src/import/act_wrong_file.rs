@@ -1,10 +1,11 @@
-//! Files that lie beside ACT's clusters and are none: what they are, and what to give instead.
+//! Files beside ACT's clusters that are not clusters: an error that tells which file to give
+//! instead.
 
 use super::section::{Section, wrong};
 use towline_core::{Error, Result};
 
 /// Keys that only a cluster's file has.
-const CLUSTER: [&str; 8] = [
+const CLUSTER_KEYS: [&str; 8] = [
     "compute_target",
     "aml_config",
     "config_param",
@@ -14,8 +15,8 @@ const CLUSTER: [&str; 8] = [
     "experiment_name",
     "gpu_per_node",
 ];
-/// Keys that give another file away, and what it is.
-const OTHERS: [(&[&str], &str); 2] = [
+/// Keys by which another kind of file is recognised, and its description.
+const KEYS_OF_OTHER_FILES: [(&[&str], &str); 2] = [
     (
         &["subscription_id", "workspace_name"],
         "this is the file that names a workspace, not one of a cluster, which has its path as \
@@ -26,39 +27,39 @@ const OTHERS: [(&[&str], &str); 2] = [
         "this is a storage account, not a cluster, which has its path as `azure_blob_config_file`",
     ),
 ];
-const INSTEAD: &str = "give the cluster's own file: aux_data/aml/NAME.yaml";
+const CLUSTER_FILE_HINT: &str = "give the cluster's own file: aux_data/aml/NAME.yaml";
 
-/// The workspace's `config.json` and account files.
+/// Refuses the workspace's `config.json` and account files.
 pub(super) fn refuse_other_files(keys: &Section<'_>) -> Result<()> {
     let has = |names: &[&str]| {
         keys.entries()
             .find(|(key, _)| names.contains(key))
             .map(|(key, _)| keys.key_place(key))
     };
-    if has(&CLUSTER).is_some() {
+    if has(&CLUSTER_KEYS).is_some() {
         return Ok(());
     }
-    match OTHERS
+    match KEYS_OF_OTHER_FILES
         .iter()
         .find_map(|(names, what)| Some((has(names)?, what)))
     {
-        Some((at, what)) => Err(wrong(at, what).hint(INSTEAD)),
+        Some((at, what)) => Err(wrong(at, what).hint(CLUSTER_FILE_HINT)),
         None => Ok(()),
     }
 }
 
-/// A file without a single key of ACT's, once all of them were asked for.
+/// Refuses a file without a single key of ACT. Called after all known keys were read.
 pub(super) fn refuse_unknown(keys: &Section<'_>) -> Result<()> {
-    let strange = || -> Error {
+    let refusal = || -> Error {
         wrong(
             keys.at(),
             "no key here is one of ACT's: this is not a cluster of ACT's",
         )
-        .hint(INSTEAD)
+        .hint(CLUSTER_FILE_HINT)
     };
     if keys.has_known() {
         Ok(())
     } else {
-        Err(strange())
+        Err(refusal())
     }
 }
