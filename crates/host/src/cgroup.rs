@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where version 2 is mounted: alone, or beside version 1.
-const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+/// Version 2 is mounted here: alone, or beside version 1.
+const CGROUP_MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
 /// Makes the group `name` below our own and moves this process into it. `None` where that is not
 /// ours to do.
@@ -15,7 +15,7 @@ pub fn enter(name: &str) -> Option<PathBuf> {
         .lines()
         .find_map(|line| line.strip_prefix("0::"))?
         .trim_start_matches('/');
-    let parent = MOUNTS
+    let parent = CGROUP_MOUNTS
         .iter()
         .map(|mount| Path::new(mount).join(path))
         .find(|folder| folder.join("cgroup.procs").exists())?;

@@ -92,10 +92,11 @@ struct Target {
     token: Option<String>,
 }
 
-static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+/// The crash point that was asked for, read once.
+static CRASH_TARGET: OnceLock<Option<Target>> = OnceLock::new();
 
 fn target() -> Option<&'static Target> {
-    TARGET
+    CRASH_TARGET
         .get_or_init(|| {
             let text = std::env::var("TOW_CRASH_AT").ok()?;
             let (point, count) = text.split_once('@').unwrap_or((&text, "1"));

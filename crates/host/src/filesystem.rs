@@ -43,9 +43,10 @@ impl Room {
     }
 }
 
-/// Less free than this counts as a full disk: one transaction of the history and one journal would
-/// not fit.
+/// With less space free the disk counts as full: one transaction of the history and one journal
+/// would not fit.
 const FULL_BYTES: u64 = 1 << 20;
+/// With room for fewer files the disk counts as full.
 const FULL_FILES: u64 = 16;
 
 /// Whether an error says that the disk, or the user's share of it, is full, or that it cannot be

@@ -32,7 +32,8 @@ const fn limit(name: &'static str, resource: Resource, moment: Moment) -> Limit 
     }
 }
 
-const LIMITS: [Limit; 15] = [
+/// Every limit of a process that is handed on.
+const PROCESS_LIMITS: [Limit; 15] = [
     limit("as", Resource::As, Moment::AfterBirth),
     limit("core", Resource::Core, Moment::AtBirth),
     limit("cpu", Resource::Cpu, Moment::AfterBirth),
@@ -52,7 +53,7 @@ const LIMITS: [Limit; 15] = [
 
 /// The nice value and the soft limits of this process.
 pub fn own() -> ProcessLimits {
-    let soft = LIMITS
+    let soft = PROCESS_LIMITS
         .iter()
         .map(|limit| (limit.name.to_owned(), getrlimit(limit.resource).current))
         .collect();
@@ -79,7 +80,7 @@ pub fn widen_own() {
     if own_nice() > 0 {
         let _ = setpriority_process(None, 0);
     }
-    for limit in LIMITS
+    for limit in PROCESS_LIMITS
         .iter()
         .filter(|limit| !matches!(limit.resource, Resource::Stack | Resource::Core))
     {
@@ -101,7 +102,7 @@ pub fn can_give(wanted: &ProcessLimits) -> bool {
     let nice_is_fine = wanted.nice >= nice || setpriority_process(None, wanted.nice).is_ok();
     let _ = setpriority_process(None, nice);
     nice_is_fine
-        && LIMITS.iter().all(|limit| {
+        && PROCESS_LIMITS.iter().all(|limit| {
             wanted
                 .soft
                 .get(limit.name)
@@ -163,7 +164,7 @@ pub fn start_with<T: Send>(
         })
     }?;
     if let Some(pid) = pid(&started) {
-        for limit in LIMITS
+        for limit in PROCESS_LIMITS
             .iter()
             .filter(|limit| limit.moment == Moment::AfterBirth)
         {
@@ -188,7 +189,7 @@ pub fn start_with<T: Send>(
 
 fn at_birth<T>(wanted: &ProcessLimits, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut changed = Vec::new();
-    for limit in LIMITS
+    for limit in PROCESS_LIMITS
         .iter()
         .filter(|limit| limit.moment == Moment::AtBirth)
     {

@@ -6,12 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// Numbers the files of this process.
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A name beside `path` that nobody else uses, on any host.
 fn beside(path: &Path) -> PathBuf {
     let host = rustix::system::uname();
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = path
         .file_name()
         .unwrap_or_default()

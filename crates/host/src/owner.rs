@@ -5,7 +5,8 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-const EVERYBODY_WRITES: u32 = 0o002;
+/// The bit of a mode that lets everybody write.
+const WORLD_WRITABLE: u32 = 0o002;
 
 /// Why a file or folder is not ours to obey: another user owns it, or everybody may write it or the
 /// folder it lies in. `None` where it is ours or root's. A link counts with what it leads to.
@@ -22,12 +23,12 @@ pub fn distrust(path: &Path) -> io::Result<Option<String>> {
             return Ok(Some(format!("belongs to {}", user_name(meta.uid()))));
         }
         // The bits of a link say nothing.
-        if !meta.is_symlink() && meta.mode() & EVERYBODY_WRITES != 0 {
+        if !meta.is_symlink() && meta.mode() & WORLD_WRITABLE != 0 {
             return Ok(Some("can be written by everybody".to_owned()));
         }
     }
     for place in [folder, beside_real] {
-        if fs::metadata(place)?.mode() & EVERYBODY_WRITES != 0 {
+        if fs::metadata(place)?.mode() & WORLD_WRITABLE != 0 {
             return Ok(Some(format!(
                 "lies in {}, where everybody can write",
                 place.display()

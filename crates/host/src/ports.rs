@@ -2,9 +2,9 @@
 
 use std::fs;
 
-/// The addresses that keep others from `127.0.0.1`, as the kernel writes them: that one, all of one
-/// kind, all of both.
-const IN_THE_WAY: [&str; 4] = [
+/// A listener at one of these addresses keeps others from `127.0.0.1`. They are written as the
+/// kernel writes them: that address, all of IPv4, all of IPv6, and `127.0.0.1` mapped to IPv6.
+const BLOCKING_ADDRESSES: [&str; 4] = [
     "0100007F",
     "00000000",
     "00000000000000000000000000000000",
@@ -47,7 +47,7 @@ pub fn is_listening(port: u16) -> bool {
 pub fn is_taken(port: u16) -> bool {
     listening(port)
         .iter()
-        .any(|(address, _)| IN_THE_WAY.contains(&address.as_str()))
+        .any(|(address, _)| BLOCKING_ADDRESSES.contains(&address.as_str()))
 }
 
 /// The process that listens on a port, as far as this user may know, and its name.

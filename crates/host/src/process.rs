@@ -156,8 +156,8 @@ pub fn kill_all_descendants() {
 
 /// This boot of the machine, in a few characters: another one means that every process is gone.
 pub fn boot() -> &'static str {
-    static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    BOOT.get_or_init(|| {
+    static BOOT_ID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    BOOT_ID.get_or_init(|| {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let short: String = text
             .chars()

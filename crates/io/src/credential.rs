@@ -66,7 +66,9 @@ pub struct S3Credential {
     pub session_token: Option<Secret>,
 }
 
+/// Credentials of an `azure_blob` store that are one word.
 const AZURE_WORDS: [&str; 2] = ["azure_cli", "managed_identity"];
+/// Keys of any form of an `azure_blob` credential.
 const AZURE_KEYS: [&str; 6] = [
     "sas",
     "account_key",
@@ -75,6 +77,7 @@ const AZURE_KEYS: [&str; 6] = [
     "client_id",
     "client_secret",
 ];
+/// Keys of an `s3` credential.
 const S3_KEYS: [&str; 3] = ["access_key_id", "secret_access_key", "session_token"];
 
 impl Lookup<'_> {

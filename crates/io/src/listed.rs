@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_core::Result;
 
-const PAGE: usize = 1000;
+/// Keys of one page of a listing.
+const PAGE_ENTRIES: usize = 1000;
 
 /// The chosen objects of a store, in the order of their keys.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Data for Listed {
 
     async fn list(&self, prefix: &str, _deep: bool, from: Option<&str>) -> Result<Page> {
         let begin = from.and_then(|from| from.parse().ok()).unwrap_or(0usize);
-        let end = self.keys.len().min(begin + PAGE);
+        let end = self.keys.len().min(begin + PAGE_ENTRIES);
         let mut page = Page {
             next: (end < self.keys.len()).then(|| end.to_string()),
             ..Page::default()

@@ -11,9 +11,10 @@ use towline_core::config::Datastore;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
-const KINDS: [&str; 4] = ["azure_blob", "s3", "folder", "ssh_folder"];
-/// Where Azure's blob service answers, for a whole session.
-const AZURE_ENDPOINT: &str = "TOW_AZURE_BLOB_ENDPOINT";
+/// The kinds of datastore that a configuration can name.
+const STORE_KINDS: [&str; 4] = ["azure_blob", "s3", "folder", "ssh_folder"];
+/// This environment variable replaces the address of Azure's blob service.
+const AZURE_ENDPOINT_VARIABLE: &str = "TOW_AZURE_BLOB_ENDPOINT";
 
 /// Opens the store that is called `name`. Nothing is asked of it yet.
 pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Arc<dyn Data>> {
@@ -33,7 +34,7 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
                 endpoint: datastore
                     .endpoint
                     .clone()
-                    .or_else(|| (lookup.variable)(AZURE_ENDPOINT)),
+                    .or_else(|| (lookup.variable)(AZURE_ENDPOINT_VARIABLE)),
                 access: azure::Access::Credential(
                     lookup.azure(&at, datastore.credential.as_ref())?,
                 ),
@@ -92,7 +93,8 @@ pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Ar
         kind => {
             let error = Error::config(format!("{at} is of an unknown kind `{kind}`"));
             Err(error.hint(
-                did_you_mean(kind, KINDS).unwrap_or_else(|| format!("known: {}", KINDS.join(", "))),
+                did_you_mean(kind, STORE_KINDS)
+                    .unwrap_or_else(|| format!("known: {}", STORE_KINDS.join(", "))),
             ))
         }
     }

@@ -8,7 +8,7 @@ use crate::credential::S3Credential;
 use crate::data::{
     Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums, UnsupportedEntry,
 };
-use crate::transfer::BLOCK;
+use crate::transfer::BLOCK_BYTES;
 use crate::web::{AskError, Connector, NoAnswer, Web};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -30,9 +30,11 @@ use std::ops::Range;
 use std::time::Duration;
 use towline_core::{Error, Result};
 
-/// With hyphens: many a server drops headers that have an underscore in their name.
-const BLAKE3: &str = "tow-blake3";
-const MODIFIED: &str = "tow-modified";
+/// The name of the metadata that holds the object's BLAKE3. It has hyphens because many servers
+/// drop headers with an underscore in their name.
+const BLAKE3_METADATA: &str = "tow-blake3";
+/// The name of the metadata that holds the time of the source.
+const MODIFIED_METADATA: &str = "tow-modified";
 
 /// Where a bucket is and how to reach it.
 #[derive(Debug, Clone)]
@@ -274,8 +276,8 @@ impl S3 {
         };
         let marks = Marks {
             md5: None,
-            blake3: text(BLAKE3).and_then(decode_hex),
-            modified: text(MODIFIED).and_then(decode_modified),
+            blake3: text(BLAKE3_METADATA).and_then(decode_hex),
+            modified: text(MODIFIED_METADATA).and_then(decode_modified),
         };
         let changed = Some(meta.last_modified.timestamp_millis());
         Ok(Object {
@@ -305,13 +307,13 @@ fn attributes(marks: &Marks) -> Attributes {
     let mut attributes = Attributes::new();
     if let Some(hash) = marks.blake3 {
         attributes.insert(
-            Attribute::Metadata(BLAKE3.into()),
+            Attribute::Metadata(BLAKE3_METADATA.into()),
             blake3::Hash::from_bytes(hash).to_hex().to_string().into(),
         );
     }
     if let Some(modified) = marks.modified {
         attributes.insert(
-            Attribute::Metadata(MODIFIED.into()),
+            Attribute::Metadata(MODIFIED_METADATA.into()),
             encode_modified(modified).into(),
         );
     }
@@ -327,7 +329,7 @@ impl Data for S3 {
     fn limits(&self) -> StoreLimits {
         StoreLimits {
             blocks: 10_000,
-            block: 2 * BLOCK,
+            block: 2 * BLOCK_BYTES,
             near: false,
             marks_first: true,
             remembers: false,

@@ -17,8 +17,8 @@ pub(crate) struct Tree {
     last: Mutex<Option<(String, Arc<OwnedFd>)>>,
 }
 
-/// What marks a file that is not whole yet.
-const PART: &str = ".tow-part";
+/// The name of a file that is not whole yet ends in this.
+const PART_SUFFIX: &str = ".tow-part";
 
 impl Tree {
     pub(crate) fn new(root: PathBuf) -> Self {
@@ -219,13 +219,13 @@ impl Tree {
 
 /// `.NAME.tow-part`; of a long name its digest.
 fn part_name(name: &str) -> String {
-    if name.len() + PART.len() < 255 {
-        format!(".{name}{PART}")
+    if name.len() + PART_SUFFIX.len() < 255 {
+        format!(".{name}{PART_SUFFIX}")
     } else {
-        format!(".{}{PART}", blake3::hash(name.as_bytes()).to_hex())
+        format!(".{}{PART_SUFFIX}", blake3::hash(name.as_bytes()).to_hex())
     }
 }
 
 pub(crate) fn is_part(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(PART)
+    name.starts_with('.') && name.ends_with(PART_SUFFIX)
 }

@@ -12,23 +12,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Where systems keep the bundle: Debian, Fedora, openSUSE, newer Fedora, Alpine and macOS.
-const BUNDLES: [&str; 5] = [
+/// Systems keep the bundle here: Debian, Fedora, openSUSE, newer Fedora, Alpine and macOS.
+const BUNDLE_FILES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// A system without any of them may have its authorities one by one.
-const FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
+/// A system without a bundle may have one file for each authority in these folders.
+const CERTIFICATE_FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
 
 /// Also trusts the authorities of the PEM `more`.
 pub(crate) fn client(network: &Network, more: &[u8]) -> Result<ClientConfig> {
     let mut roots = authorities(
         &|name| network.variable(name),
-        &BUNDLES.map(Path::new),
-        &FOLDERS.map(Path::new),
+        &BUNDLE_FILES.map(Path::new),
+        &CERTIFICATE_FOLDERS.map(Path::new),
     )?;
     for authority in CertificateDer::pem_slice_iter(more) {
         let added = authority

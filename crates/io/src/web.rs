@@ -25,13 +25,13 @@ use towline_core::{Error, Result};
 
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
-/// Without a byte for so long, a connection counts as dead.
-const SILENCE: Duration = Duration::from_secs(60);
-/// Memory is set aside at once for a body of up to so many bytes.
-const LARGEST: usize = 64 << 20;
+/// A connection without a byte for this long counts as dead.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Memory for a body of up to this size is allocated before the body arrives.
+const MAX_PREALLOCATED_BYTES: usize = 64 << 20;
 
-/// Characters of a service's words that are shown.
-const LONGEST_WORDS: usize = 500;
+/// Characters of a service's message that are shown.
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// A whole answer.
 #[derive(Debug)]
@@ -72,16 +72,16 @@ pub enum Cause {
     Status(StatusCode),
 }
 
-/// Who is told, in the whole process, that a service is asked again; nobody unless somebody asked
-/// for it.
-static LISTENER: OnceLock<fn(&str)> = OnceLock::new();
-/// So long nothing is said of a service that does not answer well, and so long between two lines.
-const QUIET: Duration = Duration::from_secs(5);
-const BETWEEN_LINES: Duration = Duration::from_secs(20);
+/// Called with a line for people when a service is asked again; one for the whole process.
+static TROUBLE_LISTENER: OnceLock<fn(&str)> = OnceLock::new();
+/// The first line about a failing service comes after this time.
+const FIRST_NOTICE_AFTER: Duration = Duration::from_secs(5);
+/// Two lines about failing services are at least this far apart.
+const NOTICE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Has `tell` called with a line for people while a service is asked again and again.
 pub fn tell_of_trouble(tell: fn(&str)) {
-    let _ = LISTENER.set(tell);
+    let _ = TROUBLE_LISTENER.set(tell);
 }
 
 /// The client with its patience; cheap to clone.
@@ -161,7 +161,7 @@ impl Web {
         let client = client
             .user_agent(concat!("tow/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(10))
-            .read_timeout(SILENCE)
+            .read_timeout(READ_TIMEOUT)
             .pool_max_idle_per_host(64)
             .pool_idle_timeout(Duration::from_secs(20))
             .redirect(reqwest::redirect::Policy::none())
@@ -292,11 +292,13 @@ impl Web {
     /// Says once in a while that somebody waits, and for whom.
     fn tell(&self, host: &str, problem: &NoAnswer, tries: u32, waited: Duration, pause: Duration) {
         let mut last = self.state.last_told.lock().expect("no panic while held");
-        if waited + pause < QUIET || last.is_some_and(|last| last.elapsed() < BETWEEN_LINES) {
+        if waited + pause < FIRST_NOTICE_AFTER
+            || last.is_some_and(|last| last.elapsed() < NOTICE_INTERVAL)
+        {
             return;
         }
         *last = Some(Instant::now());
-        if let Some(tell) = LISTENER.get() {
+        if let Some(tell) = TROUBLE_LISTENER.get() {
             let what = if matches!(problem.cause, Cause::Status(_)) {
                 format!("answers {}", problem.said)
             } else {
@@ -325,7 +327,9 @@ impl Web {
             .and_then(|length| length.to_str().ok()?.parse().ok());
         let body = match promised {
             _ if !has_body => Bytes::new(),
-            Some(promised) if promised <= LARGEST => receive(response, promised).await?,
+            Some(promised) if promised <= MAX_PREALLOCATED_BYTES => {
+                receive(response, promised).await?
+            }
             _ => response
                 .bytes()
                 .await
@@ -450,7 +454,7 @@ pub fn element(body: &[u8], name: &str) -> Option<String> {
 fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| !c.is_control() || *c == '\n')
-        .take(LONGEST_WORDS)
+        .take(MAX_MESSAGE_CHARS)
         .collect()
 }
 

@@ -15,7 +15,7 @@ use towline_testkit::real::{PASSPHRASE, Sshd};
 use towline_testkit::transport_contract::{self, Stage};
 use towline_testkit::{ability, until};
 
-const LIMIT: Duration = Duration::from_secs(50);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(50);
 
 struct Local {
     transport: LocalTransport,
@@ -56,7 +56,7 @@ impl Far {
     }
     fn echo(&self, word: &str) -> Result<Vec<u8>, Error> {
         self.transport
-            .run(&["echo", word], b"", LIMIT)
+            .run(&["echo", word], b"", COMMAND_TIMEOUT)
             .map(|ran| ran.out)
     }
     fn known_hosts(&self) -> PathBuf {
@@ -147,7 +147,7 @@ fn a_host_behind_ssh_keeps_the_contract_with_one_sign_in() {
     // Another process of this user has a part in it.
     assert_eq!(
         reach(&far.sshd.config(), far.folder.path())
-            .run(&["echo", "second"], b"", LIMIT)
+            .run(&["echo", "second"], b"", COMMAND_TIMEOUT)
             .expect("it runs")
             .out,
         b"second\n"
@@ -166,7 +166,7 @@ fn twenty_at_once_sign_in_once() {
                 let ran = reach(&far.sshd.config(), far.folder.path()).run(
                     &["sh", "-c", "sleep 0.2; echo $1", "sh", &number.to_string()],
                     b"",
-                    LIMIT,
+                    COMMAND_TIMEOUT,
                 );
                 assert_eq!(
                     ran.unwrap_or_else(|error| panic!("{}", words_of(&error)))
@@ -477,7 +477,7 @@ fn signs_in_on_a_terminal() {
     transport.connect(true).expect("the right words");
     assert_eq!(
         transport
-            .run(&["echo", "in"], b"", LIMIT)
+            .run(&["echo", "in"], b"", COMMAND_TIMEOUT)
             .expect("it runs")
             .out,
         b"in\n"
@@ -537,7 +537,7 @@ fn the_user_is_asked_on_the_terminal_once() {
     // From now on nobody is asked, here or in the daemon.
     assert_eq!(
         transport
-            .run(&["echo", "shared"], b"", LIMIT)
+            .run(&["echo", "shared"], b"", COMMAND_TIMEOUT)
             .expect("it runs")
             .out,
         b"shared\n"
@@ -577,7 +577,7 @@ fn a_host_behind_another_is_reached_and_nobody_is_asked_on_the_way() {
     );
     assert_eq!(
         transport
-            .run(&["echo", "through"], b"", LIMIT)
+            .run(&["echo", "through"], b"", COMMAND_TIMEOUT)
             .expect("it runs")
             .out,
         b"through\n"
@@ -635,7 +635,7 @@ fn the_users_own_settings_for_shells_are_not_in_the_way() {
     let transport = reach(&far.config_with(&settings.join("\n")), far.folder.path());
     assert_eq!(
         transport
-            .run(&["echo", "good"], b"", LIMIT)
+            .run(&["echo", "good"], b"", COMMAND_TIMEOUT)
             .expect("it runs")
             .out,
         b"good\n"

@@ -8,7 +8,7 @@ use crate::pending_deletion;
 use crate::problem::{Problem, Result};
 use crate::progress::Progress;
 use crate::reading::{Read, Reading};
-use crate::root::{LONGEST_SUMMARY, Summary};
+use crate::root::{MAX_SUMMARY_BYTES, Summary};
 use crate::rules::{Rules, Why};
 use crate::stat_cache;
 use crate::store::{Blob, BlobKind, BlobStore, Stored};
@@ -18,8 +18,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use towline_host::crash;
 
-/// A tree whose files are renamed while it is read is walked again, this often.
-const TRIES: usize = 3;
+/// A tree whose files are renamed while it is read is walked up to this often.
+const MAX_WALKS: usize = 3;
 
 /// What is kept of a workspace, and what that took.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,7 +91,7 @@ fn when(blob: &Blob) -> (i64, Digest) {
 fn look(store: &dyn BlobStore, stored: &Stored) -> Listed {
     let beginning = usize::try_from(stored.size)
         .unwrap_or(usize::MAX)
-        .min(LONGEST_SUMMARY);
+        .min(MAX_SUMMARY_BYTES);
     let summary = store
         .get_range(&stored.blob, 0, beginning)
         .ok()
@@ -133,7 +133,7 @@ pub fn back_up(
             place,
             progress,
         };
-        if let Some(done) = backing.attempt(top, walked, tries < TRIES)? {
+        if let Some(done) = backing.attempt(top, walked, tries < MAX_WALKS)? {
             return Ok(done);
         }
     }

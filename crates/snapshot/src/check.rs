@@ -33,11 +33,12 @@ pub struct Checked {
     pub packs_damaged: Vec<Digest>,
 }
 
-/// Where something went wrong: a whole pack, or the frame at one offset of it; [`NOWHERE`] is a
+/// Where something went wrong: a whole pack, or the frame at one offset of it; [`UNUSED_PART`] is a
 /// part that no snapshot needs.
 type Wrong = BTreeMap<(Digest, Option<u64>), String>;
 
-const NOWHERE: Option<u64> = Some(u64::MAX);
+/// Stands for a part of a pack that no snapshot needs.
+const UNUSED_PART: Option<u64> = Some(u64::MAX);
 
 /// Checks everything a store holds, or the snapshots and backups named, and all content they need;
 /// without names also packs that nothing needs. No more than one root is in memory at once.
@@ -192,7 +193,7 @@ fn check_pack(
     }
     if Digest::of(&bytes) != digest && !found_in_frames {
         wrong.insert(
-            (digest, NOWHERE),
+            (digest, UNUSED_PART),
             "other bytes than were stored, in a part that nothing needs".to_owned(),
         );
     }

@@ -11,13 +11,16 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Up to here a file is one chunk.
-const WHOLE: u64 = 1 << 20;
-const LEAST: u32 = 256 << 10;
-const USUAL: u32 = 1 << 20;
-const MOST: u32 = 4 << 20;
-/// A file that changes while it is read is read again, this often.
-const TRIES: usize = 3;
+/// A file of at most this size is one chunk.
+const MAX_WHOLE_BYTES: u64 = 1 << 20;
+/// No chunk of a larger file is smaller than this, but for the last.
+const MIN_CHUNK_BYTES: u32 = 256 << 10;
+/// Chunks of a larger file have about this size.
+const AVERAGE_CHUNK_BYTES: u32 = 1 << 20;
+/// No chunk is larger than this.
+const MAX_CHUNK_BYTES: u32 = 4 << 20;
+/// A file that changes while it is read is read up to this often.
+const MAX_TRIES: usize = 3;
 
 /// What was read of a file.
 pub(crate) struct Content {
@@ -52,9 +55,9 @@ pub(crate) fn read(
             .unwrap_or(0)
             .saturating_mul(512);
         let file = File::from(fd);
-        let pieces = if before.size > WHOLE && on_disk + 4096 < before.size {
+        let pieces = if before.size > MAX_WHOLE_BYTES && on_disk + 4096 < before.size {
             read_sparse(&file, before.size, keep)?
-        } else if before.size <= WHOLE {
+        } else if before.size <= MAX_WHOLE_BYTES {
             read_whole(&file, before.size, buffer, keep)?
         } else {
             cut(&file, before.size, keep)?
@@ -62,7 +65,7 @@ pub(crate) fn read(
         let after = Stamp::of(&fstat(&file)?);
         let read: u64 = pieces.iter().map(Piece::length).sum();
         let steady = before == after && read == before.size;
-        if steady || tries >= TRIES {
+        if steady || tries >= MAX_TRIES {
             return Ok(Content {
                 pieces,
                 stamp: before,
@@ -109,7 +112,12 @@ fn cut(
     keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
 ) -> io::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
-    for chunk in StreamCDC::new(file.take(size), LEAST, USUAL, MOST) {
+    for chunk in StreamCDC::new(
+        file.take(size),
+        MIN_CHUNK_BYTES,
+        AVERAGE_CHUNK_BYTES,
+        MAX_CHUNK_BYTES,
+    ) {
         let chunk = chunk.map_err(io::Error::from)?;
         let digest = Digest::of(&chunk.data);
         keep(digest, &chunk.data)?;

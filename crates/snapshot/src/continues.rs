@@ -11,12 +11,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What names of files begin with that hold such a mark, where folders have no attributes. No walk
-/// sees them.
-pub(crate) const FILE: &str = ".towline-backups-";
-const ATTRIBUTE: &str = "user.towline.";
-/// A mark always takes as much room: it can be replaced on a full disk.
-const LENGTH: usize = 128;
+/// Where folders have no attributes, a file with this prefix holds the mark. No walk sees it.
+pub(crate) const MARK_FILE_PREFIX: &str = ".towline-backups-";
+/// The name of the attribute that holds a mark begins with this.
+const MARK_ATTRIBUTE_PREFIX: &str = "user.towline.";
+/// Every mark has this length, so that it can be replaced on a full disk.
+const MARK_BYTES: usize = 128;
 
 /// The backup that a folder was made from, or was last backed up as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Mark {
                 self.id,
                 if self.in_part { "part" } else { "whole" }
             ),
-            LENGTH - 1
+            MARK_BYTES - 1
         )
     }
 
@@ -83,14 +83,14 @@ impl<'a> Marked<'a> {
     }
 
     fn attribute(&self) -> String {
-        format!("{ATTRIBUTE}{}", self.key)
+        format!("{MARK_ATTRIBUTE_PREFIX}{}", self.key)
     }
     fn file(&self) -> PathBuf {
-        self.folder.join(format!("{FILE}{}", self.key))
+        self.folder.join(format!("{MARK_FILE_PREFIX}{}", self.key))
     }
 
     pub fn read(&self) -> Option<Mark> {
-        let mut bytes = vec![0; LENGTH];
+        let mut bytes = vec![0; MARK_BYTES];
         if let Ok(length) = rustix::fs::getxattr(self.folder, self.attribute(), &mut bytes[..]) {
             return Mark::parse(&bytes[..length]);
         }
@@ -194,7 +194,7 @@ pub fn is_overtaken(mark: Option<Mark>, newest: &Listed, place: &Place) -> bool 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{LENGTH, Mark, Marked, is_overtaken, untouched};
+    use super::{MARK_BYTES, Mark, Marked, is_overtaken, untouched};
     use crate::backup::{Listed, Place};
     use crate::digest::Digest;
     use crate::root::Summary;
@@ -242,7 +242,7 @@ mod tests {
         let before = fs::metadata(folder.path()).unwrap().modified().unwrap();
         for at in [7, 1_794_841_124_862] {
             let text = mark(at).text();
-            assert_eq!(text.len(), LENGTH);
+            assert_eq!(text.len(), MARK_BYTES);
             untouched(folder.path(), || marked.make_file(&text)).unwrap();
             assert_eq!(marked.read(), Some(mark(at)));
             assert_eq!(

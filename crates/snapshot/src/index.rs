@@ -12,7 +12,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-const SEAL: usize = 8;
+/// Bytes of the digest that seals a record.
+const SEAL_BYTES: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -55,7 +56,7 @@ impl Index {
 
     fn read_record(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let payload = reader.bytes()?;
-        if reader.take(SEAL)? != &Digest::of(payload).0[..SEAL] {
+        if reader.take(SEAL_BYTES)? != &Digest::of(payload).0[..SEAL_BYTES] {
             return Err(Malformed::Other("a damaged record"));
         }
         let mut record = Reader::new(payload);
@@ -297,5 +298,5 @@ fn put_parts(payload: &mut Vec<u8>, chunks: &[(u32, Digest)], raw: u32) {
 
 fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
     put_bytes(out, payload);
-    out.extend_from_slice(&Digest::of(payload).0[..SEAL]);
+    out.extend_from_slice(&Digest::of(payload).0[..SEAL_BYTES]);
 }

@@ -9,8 +9,8 @@ use std::collections::HashSet;
 /// Bits of a mode that travel: who may read, write and execute, and the sticky bit. Never set-uid
 /// or set-gid.
 pub const MODE_BITS: u32 = 0o1777;
-/// The same for folders of a workspace, which hand their group on to what is made in them.
-const GROUP_FOLDER: u32 = 0o2000;
+/// Folders of a workspace also keep this bit: they hand their group on to new files.
+const SET_GROUP_BIT: u32 = 0o2000;
 
 /// What a tree is kept for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,7 +25,7 @@ pub enum Flavor {
 impl Flavor {
     pub(crate) const fn mode_bits(self, is_folder: bool) -> u32 {
         match self {
-            Self::Workspace if is_folder => MODE_BITS | GROUP_FOLDER,
+            Self::Workspace if is_folder => MODE_BITS | SET_GROUP_BIT,
             _ => MODE_BITS,
         }
     }
@@ -46,11 +46,12 @@ pub struct Top {
     pub modified: i64,
 }
 
-/// The longest path, in bytes: what Linux takes.
-const LONGEST_PATH: usize = 4095;
-const LONGEST_NAME: usize = 255;
-/// Bytes of all paths together.
-const MOST_NAMES: usize = 512 << 20;
+/// The longest path that Linux takes.
+const MAX_PATH_BYTES: usize = 4095;
+/// The longest name that Linux takes.
+const MAX_NAME_BYTES: usize = 255;
+/// All paths of a manifest together take at most this much.
+const MAX_ALL_PATHS_BYTES: usize = 512 << 20;
 
 /// A part of a file's content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,13 +196,13 @@ impl Manifest {
             if last
                 .get(shared)
                 .is_some_and(|byte| rest.first() == Some(byte))
-                || shared + rest.len() > LONGEST_PATH
+                || shared + rest.len() > MAX_PATH_BYTES
             {
                 return Err(Malformed::Spelling);
             }
             // A few bytes here can stand for a long path: all of them together are bounded.
             names += shared + rest.len();
-            if names > MOST_NAMES {
+            if names > MAX_ALL_PATHS_BYTES {
                 return Err(Malformed::Other("its names take too much room"));
             }
             let path: Box<[u8]> = [start, rest].concat().into();
@@ -298,7 +299,9 @@ impl Manifest {
                     folders.insert(&entry.path);
                 }
                 Kind::Link(target)
-                    if target.is_empty() || target.len() > LONGEST_PATH || target.contains(&0) =>
+                    if target.is_empty()
+                        || target.len() > MAX_PATH_BYTES
+                        || target.contains(&0) =>
                 {
                     return Err(Problem::hostile(format!(
                         "the link `{}` has no possible target",
@@ -336,7 +339,7 @@ impl Manifest {
 }
 
 fn check_path(path: &[u8]) -> Result<(), &'static str> {
-    if path.is_empty() || path.len() > LONGEST_PATH {
+    if path.is_empty() || path.len() > MAX_PATH_BYTES {
         return Err("is no path");
     }
     if path.contains(&0) {
@@ -346,7 +349,7 @@ fn check_path(path: &[u8]) -> Result<(), &'static str> {
         match part {
             b"" => return Err("is absolute or has an empty part"),
             b"." | b".." => return Err("has a `.` or `..` part"),
-            part if part.len() > LONGEST_NAME => return Err("has a part that is too long"),
+            part if part.len() > MAX_NAME_BYTES => return Err("has a part that is too long"),
             _ => {}
         }
     }

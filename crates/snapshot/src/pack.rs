@@ -28,10 +28,11 @@ impl Compression {
     };
 }
 
-/// No frame unpacks to more: what a reader must be ready for, and a bomb may not exceed.
-pub(crate) const LARGEST_FRAME: usize = 8 << 20;
+/// No frame unpacks to more. A reader must be ready for this much, and a compression bomb may not
+/// exceed it.
+pub(crate) const MAX_FRAME_BYTES: usize = 8 << 20;
 /// A pack is closed once it holds this much.
-const PACK: usize = 8 << 20;
+const PACK_BYTES: usize = 8 << 20;
 
 /// One chunk inside a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,17 +70,17 @@ impl Pack {
     }
 }
 
-/// What is dense already is gone over this quickly.
+/// The compression level of chunks that are dense already.
 const DENSE_LEVEL: i32 = 1;
-/// Bytes of a chunk by which it is judged.
-const SAMPLE: usize = 4096;
+/// Bytes of a chunk that decide whether it is dense.
+const SAMPLE_BYTES: usize = 4096;
 
 /// Whether a chunk looks like pictures, archives or noise, which would keep text from lying beside
 /// text: in a sample of it, all bytes are about as frequent. A wrong guess costs room, never
 /// content.
 fn is_dense(chunk: &[u8]) -> bool {
     let mut counts = [0u32; 256];
-    let step = chunk.len().div_ceil(SAMPLE).max(1);
+    let step = chunk.len().div_ceil(SAMPLE_BYTES).max(1);
     // Runs of neighbours, spread over all of it.
     let mut taken: u32 = 0;
     for run in chunk.chunks(64 * step) {
@@ -163,7 +164,7 @@ impl Packer {
         if open.raw.len() >= *frame {
             close(open, bytes, frames)?;
         }
-        Ok(if self.bytes.len() >= PACK {
+        Ok(if self.bytes.len() >= PACK_BYTES {
             self.take_pack()
         } else {
             None
@@ -238,7 +239,7 @@ pub(crate) fn unpack(frame: &Frame, stored: &[u8], pack: &Digest) -> Result<Vec<
         return Err(damaged("other bytes than were stored"));
     }
     let raw = frame.raw as usize;
-    if raw > LARGEST_FRAME {
+    if raw > MAX_FRAME_BYTES {
         return Err(Problem::hostile("a part of it would unpack to too much"));
     }
     if !frame.packed {

@@ -20,8 +20,8 @@ use std::sync::{Mutex, PoisonError};
 use towline_core::Error;
 use towline_core::error::THREADS_HINT;
 
-/// Files that a worker takes at once: neighbours compress well together.
-const BATCH: usize = 16;
+/// Files that a worker takes at once. Neighbours compress well together.
+const BATCH_FILES: usize = 16;
 
 /// What was read, settled and stored.
 pub(crate) struct Read {
@@ -117,7 +117,7 @@ impl<'a> Reading<'a> {
     pub(crate) fn run(self) -> Result<Read> {
         let workers = std::thread::available_parallelism()
             .map_or(1, |count| count.get().min(8))
-            .min(self.todo.len().div_ceil(BATCH))
+            .min(self.todo.len().div_ceil(BATCH_FILES))
             .max(1);
         let keepers = self.store.parallel().max(1);
         let (send, receive) = sync_channel::<Pack>(1);
@@ -221,10 +221,10 @@ impl<'a> Reading<'a> {
         let outcome = Packer::new(self.options.compression).and_then(|mut packer| {
             let mut buffer = Vec::new();
             while !self.is_over() {
-                let first = self.next.fetch_add(BATCH, Ordering::Relaxed);
+                let first = self.next.fetch_add(BATCH_FILES, Ordering::Relaxed);
                 let Some(batch) = self
                     .todo
-                    .get(first..self.todo.len().min(first + BATCH))
+                    .get(first..self.todo.len().min(first + BATCH_FILES))
                     .filter(|batch| !batch.is_empty())
                 else {
                     break;

@@ -3,18 +3,19 @@
 use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
 use crate::digest::Digest;
 use crate::manifest::{Entry, Flavor, Kind, Manifest};
-use crate::pack::{Frame, LARGEST_FRAME};
+use crate::pack::{Frame, MAX_FRAME_BYTES};
 use crate::problem::{Problem, Result};
 use crate::store::{Blob, BlobStore};
 use std::collections::{HashMap, HashSet};
 
-const MAGIC: &[u8] = b"towline snapshot 1\n";
-/// Of a workspace; a summary follows that is read by itself.
+/// The first bytes of a snapshot's root, with the version of its format.
+const SNAPSHOT_MAGIC: &[u8] = b"towline snapshot 1\n";
+/// The first bytes of a backup's root. A summary follows, which can be read without the rest.
 const BACKUP_MAGIC: &[u8] = b"towline backup 1\n";
-/// No summary is longer, and all of it is in the first part of the object.
-pub(crate) const LONGEST_SUMMARY: usize = 8 << 10;
+/// No summary is longer. All of it lies within this many bytes at the beginning of the object.
+pub(crate) const MAX_SUMMARY_BYTES: usize = 8 << 10;
 /// No manifest unpacks to more.
-const LARGEST: usize = 1 << 30;
+const MAX_BODY_BYTES: usize = 1 << 30;
 
 /// Where a chunk lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +98,7 @@ impl Root {
         let compressed = zstd::bulk::compress(&body, 1)
             .map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
         let mut out = match &self.summary {
-            None => MAGIC.to_vec(),
+            None => SNAPSHOT_MAGIC.to_vec(),
             Some(summary) => [BACKUP_MAGIC, &summary.encode()?].concat(),
         };
         put_number(&mut out, body.len() as u64);
@@ -136,7 +137,7 @@ impl Root {
                 None => (
                     None,
                     bytes[..sealed]
-                        .strip_prefix(MAGIC)
+                        .strip_prefix(SNAPSHOT_MAGIC)
                         .ok_or_else(|| damaged("it is not a snapshot of this version"))?,
                 ),
             };
@@ -306,7 +307,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
     let length = reader.number().map_err(|error| error.to_string())?;
     let length = usize::try_from(length)
         .ok()
-        .filter(|length| *length <= LARGEST)
+        .filter(|length| *length <= MAX_BODY_BYTES)
         .ok_or("it would unpack to too much")?;
     let mut prefix = Vec::new();
     put_number(&mut prefix, length as u64);
@@ -338,7 +339,7 @@ pub(crate) fn read_frame(reader: &mut Reader<'_>) -> Result<Frame, Malformed> {
     let small = |number: u64| {
         u32::try_from(number)
             .ok()
-            .filter(|number| *number as usize <= LARGEST_FRAME)
+            .filter(|number| *number as usize <= MAX_FRAME_BYTES)
             .ok_or(Malformed::Other("a part is too large"))
     };
     let stored = small(reader.number()?)?;
@@ -375,7 +376,7 @@ impl Summary {
         for number in [self.files, self.bytes, self.stored, self.doubtful] {
             put_number(&mut body, number);
         }
-        if body.len() > LONGEST_SUMMARY {
+        if body.len() > MAX_SUMMARY_BYTES {
             return Err(Problem::hostile("its names are too long"));
         }
         let mut out = Vec::new();
@@ -415,7 +416,7 @@ impl Summary {
         Ok(Some((summary, packed)))
     }
 
-    /// From the first [`LONGEST_SUMMARY`] bytes of a backup. Not sealed: for people to look at.
+    /// From the first [`MAX_SUMMARY_BYTES`] bytes of a backup. Not sealed: for people to look at.
     pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
         Self::split(bytes)
             .ok()

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Ours, read instead of `.gitignore` where the root has one.
+/// Our own ignore file. Where the root has one, it is read instead of `.gitignore`.
 pub const OWN_FILE: &str = ".towignore";
+/// Git's ignore file.
 const GIT_FILE: &str = ".gitignore";
 
 /// Why something was left out.
@@ -38,7 +39,7 @@ impl Why {
     fn is_linked(&self) -> bool {
         !matches!(
             self,
-            Self::BuiltIn(CACHE | "query results" | "desktop file")
+            Self::BuiltIn(CACHE_LABEL | "query results" | "desktop file")
                 | Self::Special(_)
                 | Self::Own
                 | Self::Unreadable
@@ -46,8 +47,8 @@ impl Why {
     }
 }
 
-/// Compiled code and the like, which must fit the code it lies beside.
-const CACHE: &str = "cache";
+/// The label of compiled code and the like, which must fit the code it lies beside.
+const CACHE_LABEL: &str = "cache";
 
 impl crate::walk::LeftOut {
     /// Whether a run on this machine gets a link to it. Caches are not shared, whichever rule named
@@ -243,8 +244,8 @@ impl Rules {
     }
 }
 
-/// No ignore file that somebody wrote is larger.
-const MOST_IGNORE_BYTES: u64 = 16 << 20;
+/// A larger ignore file is refused: nobody wrote it by hand.
+const MAX_IGNORE_FILE_BYTES: u64 = 16 << 20;
 
 /// A named pipe would be waited for without end, and a device such as `/dev/zero` would fill the
 /// memory.
@@ -253,9 +254,10 @@ fn check_plain(file: &Path) -> std::io::Result<()> {
     let refused = |what: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
     match (meta.is_file(), meta.is_dir()) {
         (false, false) => refused("it is not a plain file".to_owned()),
-        (true, _) if meta.len() > MOST_IGNORE_BYTES => {
-            refused(format!("it is larger than {} MiB", MOST_IGNORE_BYTES >> 20))
-        }
+        (true, _) if meta.len() > MAX_IGNORE_FILE_BYTES => refused(format!(
+            "it is larger than {} MiB",
+            MAX_IGNORE_FILE_BYTES >> 20
+        )),
         _ => Ok(()),
     }
 }
@@ -301,7 +303,7 @@ fn built_in(path: &Path, name: &[u8], is_folder: bool, root: &Path) -> Option<&'
     match name {
         b".git" | b".hg" | b".svn" | b".jj" => Some("version control"),
         b".DS_Store" => Some("desktop file"),
-        _ if is_cache(name, is_folder) => Some(CACHE),
+        _ if is_cache(name, is_folder) => Some(CACHE_LABEL),
         _ if !is_folder => None,
         b".cache" => Some("downloads"),
         b".tox" | b".nox" | b".venv" => Some("virtual environment"),

@@ -13,9 +13,10 @@ use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-const MAGIC: &[u8] = b"towline files 1\n";
-/// Clocks of file systems are coarse: two seconds at worst.
-const RACY: i64 = 2_000_000_000;
+/// The first bytes of the file, with the version of its format.
+const CACHE_MAGIC: &[u8] = b"towline files 1\n";
+/// The clocks of file systems are coarse: two seconds at worst.
+const CLOCK_GRAIN_NANOS: i64 = 2_000_000_000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
@@ -28,7 +29,7 @@ pub(crate) struct Known {
 
 /// Whether a file that is read at `now` can be trusted by its times from then on.
 pub(crate) const fn is_settled(stamp: &Stamp, now: i64) -> bool {
-    stamp.modified < now - RACY && stamp.changed < now - RACY
+    stamp.modified < now - CLOCK_GRAIN_NANOS && stamp.changed < now - CLOCK_GRAIN_NANOS
 }
 
 /// Sorted by path.
@@ -76,7 +77,7 @@ pub(crate) fn recall(known: Vec<Known>, found: &[Found]) -> Vec<Option<Vec<Piece
 }
 
 fn encode(known: &[Known]) -> Vec<u8> {
-    let mut out = MAGIC.to_vec();
+    let mut out = CACHE_MAGIC.to_vec();
     put_number(&mut out, known.len() as u64);
     for file in known {
         put_bytes(&mut out, &file.path);
@@ -110,7 +111,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<Known>, Malformed> {
     }
     let mut reader = Reader::new(
         bytes[..sealed]
-            .strip_prefix(MAGIC)
+            .strip_prefix(CACHE_MAGIC)
             .ok_or(Malformed::Other("another version"))?,
     );
     let count = reader.count()?;

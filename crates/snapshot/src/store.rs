@@ -163,10 +163,10 @@ pub struct FolderStore {
     open: Mutex<Vec<(Digest, std::sync::Arc<File>)>>,
 }
 
-/// Bytes that are written by one call.
-const WRITTEN: usize = 256 << 10;
-/// Packs kept open at once.
-const OPEN_PACKS: usize = 64;
+/// Bytes that one call writes.
+const WRITE_BYTES: usize = 256 << 10;
+/// Packs that are kept open at once.
+const MAX_OPEN_PACKS: usize = 64;
 
 impl FolderStore {
     pub fn new(root: impl Into<PathBuf>) -> Self {
@@ -246,7 +246,7 @@ impl FolderStore {
             Err(error) => return Err(Problem::file(&path, "read", error)),
         };
         let mut open = lock();
-        if open.len() >= OPEN_PACKS {
+        if open.len() >= MAX_OPEN_PACKS {
             open.remove(0);
         }
         open.push((digest, file.clone()));
@@ -271,7 +271,7 @@ impl FolderStore {
                 .open(&part)?;
             // The kernel gives a long write memory of its own kind, which may be slow to come by.
             bytes
-                .chunks(WRITTEN)
+                .chunks(WRITE_BYTES)
                 .try_for_each(|piece| file.write_all(piece))?;
             file.sync_data()?;
             match rustix::fs::renameat_with(CWD, &part, CWD, target, RenameFlags::NOREPLACE) {

@@ -313,7 +313,9 @@ impl Walk<'_> {
         while let Some(entry) = listing.next() {
             let entry = entry.map_err(|error| fail(&job.path, error))?;
             let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." && !name.starts_with(crate::continues::FILE.as_bytes())
+            if name != b"."
+                && name != b".."
+                && !name.starts_with(crate::continues::MARK_FILE_PREFIX.as_bytes())
             {
                 names.push((name.to_vec(), entry.file_type()));
             }

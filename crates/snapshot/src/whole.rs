@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Smaller files are unpacked as quickly as they are cloned.
-const LEAST: u64 = 1 << 20;
+const MIN_WHOLE_FILE_BYTES: u64 = 1 << 20;
 
 pub(crate) struct WholeFiles {
     folder: PathBuf,
@@ -42,7 +42,7 @@ impl WholeFiles {
             name.extend_from_slice(&digest.0);
             size += length;
         }
-        (size >= LEAST && self.works.load(Ordering::Relaxed))
+        (size >= MIN_WHOLE_FILE_BYTES && self.works.load(Ordering::Relaxed))
             .then(|| self.folder.join(Digest::of(&name).to_string()))
     }
 

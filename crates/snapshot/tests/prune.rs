@@ -11,7 +11,7 @@ use towline_snapshot::progress::Progress;
 use towline_snapshot::prune::{Policy, carry_out, plan};
 use towline_snapshot::store::{Blob, BlobKind, BlobStore};
 
-const DAY: i64 = 86_400_000;
+const DAY_MILLIS: i64 = 86_400_000;
 
 /// Everything in the store as if it had been there for a month.
 fn age(bench: &Bench) {
@@ -34,7 +34,7 @@ fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usi
     let keep = |root: &Blob, _: Option<i64>| keep(&root.digest());
     let policy = Policy {
         keep: &keep,
-        grace: Some(DAY),
+        grace: Some(DAY_MILLIS),
         now,
     };
     let plan = plan(&bench.store, &policy).expect("planned");
@@ -60,7 +60,7 @@ fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
     );
     assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 1);
     assert_eq!(
-        prune(&bench, now + DAY / 2, &|_| true),
+        prune(&bench, now + DAY_MILLIS / 2, &|_| true),
         (0, 0, 0),
         "too early"
     );
@@ -68,7 +68,7 @@ fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
     let again = bench.take();
     assert_eq!(again.id, first.id);
     assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 2);
-    assert_eq!(prune(&bench, now + 2 * DAY, &|_| true), (0, 1, 0));
+    assert_eq!(prune(&bench, now + 2 * DAY_MILLIS, &|_| true), (0, 1, 0));
     assert!(
         check(&bench.store, None, &Progress::default())
             .expect("checked")
@@ -103,7 +103,7 @@ fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
         .expect("deleted");
     age(&bench);
     // The same packs are given up a second time: that list counts as well.
-    prune(&bench, now + 2 * DAY, &|id| *id == second.id);
+    prune(&bench, now + 2 * DAY_MILLIS, &|id| *id == second.id);
     bench.round_trip(&second.id, "out");
     bench.write("c", "still more");
     let third = bench.take_with(&options).expect("taken");

@@ -7,7 +7,7 @@ use towline_core::cluster::Cluster;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_io::far_folder::Way;
-use towline_io::machine::{LONGEST_FOLDER, LocalTransport, SshTransport};
+use towline_io::machine::{LocalTransport, MAX_SOCKET_FOLDER_BYTES, SshTransport};
 use towline_snapshot::digest::Digest;
 use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
@@ -89,7 +89,7 @@ fn sockets(state: &StateFolder) -> Result<PathBuf> {
             PathBuf::from(format!("/tmp/towline-{own}-{}", &state_name[..8])),
         ]);
     let fits = |folder: &PathBuf| {
-        folder.as_os_str().len() <= LONGEST_FOLDER
+        folder.as_os_str().len() <= MAX_SOCKET_FOLDER_BYTES
             && towline_host::filesystem::private_folder(folder).is_ok()
     };
     let found = candidates.into_iter().find(fits);

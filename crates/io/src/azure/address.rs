@@ -4,12 +4,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use towline_core::{Error, Result};
 use url::Url;
 
-/// All but what RFC 3986 calls unreserved.
+/// Escaped in a query: every character but those that RFC 3986 calls unreserved.
 const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
+/// Escaped in a path: the same, but for the slash.
 const IN_PATH: &AsciiSet = &IN_QUERY.remove(b'/');
 
 /// Where the blob service of an account answers.

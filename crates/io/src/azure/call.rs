@@ -310,8 +310,8 @@ impl Service {
     }
 }
 
-/// What an account's firewall says. Emulators use the code for a wrong signature too, with another
-/// message.
+/// The code of a refusal by an account's firewall. Emulators also use it for a wrong signature,
+/// with another message.
 const FIREWALL_OR_KEY: &str = "AuthorizationFailure";
 
 /// A cause that is neither the credential's value nor its rights, and what to do, by the service's

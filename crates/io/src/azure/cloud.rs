@@ -4,7 +4,7 @@
 //! sent again only where that is harmless. A token that is refused is replaced once. No redirect is
 //! followed.
 
-use super::endpoints::{Endpoints, PUBLIC};
+use super::endpoints::{Endpoints, PUBLIC_CLOUD};
 use super::identity::SignIn;
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
@@ -22,8 +22,8 @@ use towline_core::cloud::{self, Audience, Call};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-/// Calls at a time.
-const AT_ONCE: usize = 8;
+/// Calls that run at once.
+const MAX_PARALLEL_CALLS: usize = 8;
 
 fn host(call: &Call) -> &str {
     call.path()
@@ -105,12 +105,12 @@ impl Cloud {
         let endpoint = endpoint
             .map(|text| text.trim().trim_end_matches('/'))
             .filter(|text| !text.is_empty())
-            .unwrap_or(PUBLIC);
+            .unwrap_or(PUBLIC_CLOUD);
         let is_good = url::Url::parse(endpoint)
             .is_ok_and(|url| url.has_host() && url.query().is_none() && url.username().is_empty());
         if !is_good {
             return Err(Error::config(format!(
-                "{at}: `endpoint` is not an address such as {PUBLIC}"
+                "{at}: `endpoint` is not an address such as {PUBLIC_CLOUD}"
             )));
         }
         let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
@@ -238,7 +238,10 @@ impl Cloud {
     /// Many calls, several at a time; answers in their order.
     pub async fn call_all(&self, calls: &[Call]) -> Vec<Result<Answer>> {
         let asked: Vec<_> = calls.iter().map(|call| self.call(call)).collect();
-        stream::iter(asked).buffered(AT_ONCE).collect().await
+        stream::iter(asked)
+            .buffered(MAX_PARALLEL_CALLS)
+            .collect()
+            .await
     }
 
     async fn send(&self, call: &Call, token: Option<&Secret>) -> Result<Answer> {

@@ -7,10 +7,10 @@ use http::{Method, StatusCode};
 use std::time::Duration;
 use towline_core::{Error, Result};
 
-/// The largest source of the form that answers when the copy is done.
-const AT_ONCE: u64 = 256 << 20;
-/// How long another service may read the source.
-const READABLE: Duration = Duration::from_secs(12 * 3600);
+/// The largest source of a copy that the service answers only when it is done.
+const MAX_SYNC_COPY_BYTES: u64 = 256 << 20;
+/// The other service may read the source for this long.
+const SOURCE_URL_VALIDITY: Duration = Duration::from_secs(12 * 3600);
 
 pub(super) async fn copy(
     target: &Azure,
@@ -30,11 +30,11 @@ pub(super) async fn copy(
     let address = if own_key {
         source.bare_url(from)
     } else {
-        source.source_url(from, READABLE).await?
+        source.source_url(from, SOURCE_URL_VALIDITY).await?
     };
     let mut call =
         Call::new(Method::PUT, Some(&target.full(to)), 'w').header("x-ms-copy-source", address);
-    if !own_key && size <= AT_ONCE {
+    if !own_key && size <= MAX_SYNC_COPY_BYTES {
         call = call.header("x-ms-requires-sync", "true");
     }
     let answer = target.service.ask(&call).await?;

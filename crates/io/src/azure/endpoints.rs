@@ -10,10 +10,12 @@ use http::Request;
 use serde_json::{Value, json};
 use towline_core::{Error, Result};
 
-pub const PUBLIC: &str = "https://management.azure.com";
-const VERSION: &str = "2022-09-01";
-/// For how long what a cloud told is believed.
-const BELIEVED: u64 = 24 * 3600 * 1000;
+/// The resource manager of the public cloud.
+pub const PUBLIC_CLOUD: &str = "https://management.azure.com";
+/// The API version of the call that describes a cloud.
+const METADATA_API_VERSION: &str = "2022-09-01";
+/// The description of a cloud is kept for this long.
+const CACHE_MILLIS: u64 = 24 * 3600 * 1000;
 
 /// Addresses without a slash at their end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +38,7 @@ impl Endpoints {
     pub fn public() -> Self {
         Self {
             authority: "https://login.microsoftonline.com".to_owned(),
-            management: PUBLIC.to_owned(),
+            management: PUBLIC_CLOUD.to_owned(),
             workspace: "https://ml.azure.com".to_owned(),
             vault: "https://vault.azure.net".to_owned(),
             storage: "https://storage.azure.com".to_owned(),
@@ -52,7 +54,7 @@ impl Endpoints {
         web: &WebWhenNeeded,
         cache: &Cache,
     ) -> Result<Self> {
-        if endpoint == PUBLIC {
+        if endpoint == PUBLIC_CLOUD {
             return Ok(Self::public());
         }
         secure(endpoint)?;
@@ -61,12 +63,12 @@ impl Endpoints {
         let known = cache.get(&name).filter(|known| {
             known["at"]
                 .as_i64()
-                .is_some_and(|then| now.since(towline_core::time::Moment(then)) < BELIEVED)
+                .is_some_and(|then| now.since(towline_core::time::Moment(then)) < CACHE_MILLIS)
         });
         if let Some(found) = known.and_then(|known| Self::read(endpoint, known.get("told")?)) {
             return Ok(found);
         }
-        let url = format!("{endpoint}/metadata/endpoints?api-version={VERSION}");
+        let url = format!("{endpoint}/metadata/endpoints?api-version={METADATA_API_VERSION}");
         let answer = web
             .get()?
             .ask_with(RequestRetry::of_a_call(true), || {
@@ -75,7 +77,7 @@ impl Endpoints {
             .await
             .map_err(|error| match error {
                 AskError::Unmade(_) => Error::config(format!(
-                    "{at}: `endpoint` is not an address such as {PUBLIC}"
+                    "{at}: `endpoint` is not an address such as {PUBLIC_CLOUD}"
                 )),
                 AskError::Unanswered(problem) => {
                     problem.explain(&format!("{at}: {endpoint}"), endpoint)
@@ -90,7 +92,7 @@ impl Endpoints {
                     said(&answer)
                 ));
                 error.hint(format!(
-                    "`endpoint` is the address of a resource manager, such as {PUBLIC}"
+                    "`endpoint` is the address of a resource manager, such as {PUBLIC_CLOUD}"
                 ))
             })?;
         cache.put(&name, &json!({"version": 1, "at": now, "told": told}));

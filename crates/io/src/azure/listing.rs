@@ -9,8 +9,10 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 use towline_core::{Error, Result};
 
-pub(super) const BLAKE3: &str = "tow_blake3";
-pub(super) const MODIFIED: &str = "tow_modified";
+/// The name of the metadata that holds the object's BLAKE3.
+pub(super) const BLAKE3_METADATA: &str = "tow_blake3";
+/// The name of the metadata that holds the time of the source.
+pub(super) const MODIFIED_METADATA: &str = "tow_modified";
 
 /// Calls `leaf` with the path and text of every element without children, and `closed` with the
 /// name of every element that ends.
@@ -115,8 +117,8 @@ pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
             ("Properties", "Content-MD5") => blob.marks.md5 = decode_md5(text),
             ("Properties", "ResourceType") => blob.is_folder |= text == "directory",
             ("Metadata", name) => match name.to_ascii_lowercase().as_str() {
-                BLAKE3 => blob.marks.blake3 = decode_hex(text),
-                MODIFIED => blob.marks.modified = decode_modified(text),
+                BLAKE3_METADATA => blob.marks.blake3 = decode_hex(text),
+                MODIFIED_METADATA => blob.marks.modified = decode_modified(text),
                 "hdi_isfolder" => blob.is_folder |= text == "true",
                 _ => {}
             },
@@ -241,7 +243,7 @@ pub(crate) fn decode_modified(text: &str) -> Option<(i64, u32)> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="x" ContainerName="c"><Prefix>r/</Prefix><Blobs>
+    const PAGE_XML: &str = r#"<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="x" ContainerName="c"><Prefix>r/</Prefix><Blobs>
         <Blob><Name>r/a &amp; b/&#252;.txt</Name><Properties><Last-Modified>Sun, 15 Nov 2026 09:57:00 GMT</Last-Modified><Etag>0x8D</Etag><Content-Length>12</Content-Length><Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5></Properties>
         <Metadata><Tow_Blake3>af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262</Tow_Blake3><tow_modified>1700000000.000000007</tow_modified></Metadata><OrMetadata/></Blob>
         <Blob><Name>r/../evil</Name><Properties><Content-Length>1</Content-Length></Properties><Metadata /></Blob>
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_page_is_read_with_marks_and_oddities() {
-        let page = page(PAGE.as_bytes(), "r/").expect("reads");
+        let page = page(PAGE_XML.as_bytes(), "r/").expect("reads");
         assert_eq!(page.objects.len(), 1);
         let object = &page.objects[0];
         assert_eq!(object.key.as_str(), "a & b/ü.txt");
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_page_cut_anywhere_is_an_error_and_no_shorter_page() {
-        let whole = PAGE.trim_end();
+        let whole = PAGE_XML.trim_end();
         for cut in 1..whole.len() {
             if whole.is_char_boundary(cut) && cut > whole.find("<Blobs>").expect("there") {
                 assert!(

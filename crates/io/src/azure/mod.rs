@@ -17,7 +17,7 @@ pub mod seam;
 
 use crate::credential::AzureCredential;
 use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
-use crate::transfer::BLOCK;
+use crate::transfer::BLOCK_BYTES;
 use crate::transfer::md5_lanes::{OnItsWay, md5_batched};
 use crate::web::{Answer, Web};
 use address::{Endpoint, query};
@@ -237,8 +237,8 @@ impl Azure {
         let meta = |name: &str| answer.header(&format!("x-ms-meta-{name}"));
         let marks = Marks {
             md5: answer.header("content-md5").and_then(listing::decode_md5),
-            blake3: meta(listing::BLAKE3).and_then(listing::decode_hex),
-            modified: meta(listing::MODIFIED).and_then(listing::decode_modified),
+            blake3: meta(listing::BLAKE3_METADATA).and_then(listing::decode_hex),
+            modified: meta(listing::MODIFIED_METADATA).and_then(listing::decode_modified),
         };
         let changed = answer.header("last-modified").and_then(listing::millis);
         Ok(Object {
@@ -306,7 +306,7 @@ impl Data for Azure {
     fn limits(&self) -> StoreLimits {
         StoreLimits {
             blocks: 50_000,
-            block: BLOCK,
+            block: BLOCK_BYTES,
             near: false,
             marks_first: false,
             remembers: true,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use towline_core::time::human_millis;
 use towline_core::{Error, Result};
 
-/// No wish lasts longer.
-const MOST: Duration = Duration::from_secs(3_600);
+/// The longest pause that a service can impose.
+const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// By host, reading and writing apart: services count them apart.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(super) struct Quiet(Mutex<HashMap<(String, bool), Instant>>);
 
 impl Quiet {
     pub(super) fn asked_for(&self, host: &str, writes: bool, wish: Duration) {
-        let until = Instant::now() + wish.min(MOST);
+        let until = Instant::now() + wish.min(MAX_PAUSE);
         let mut all = self.0.lock().expect("no panic while held");
         let known = all.entry((host.to_owned(), writes)).or_insert(until);
         *known = until.max(*known);
@@ -89,6 +89,6 @@ mod tests {
                 .is_ok_and(|left| left > Duration::from_secs(25))
         );
         quiet.asked_for("mad", false, Duration::from_secs(u64::MAX));
-        assert!(quiet.before("a", "mad", false, MOST).is_ok());
+        assert!(quiet.before("a", "mad", false, MAX_PAUSE).is_ok());
     }
 }

@@ -194,7 +194,7 @@ fn sign(
     letters: &str,
     valid: Duration,
 ) -> Result<Vec<(String, String)>> {
-    const VERSION: &str = "2020-12-06";
+    const SAS_VERSION: &str = "2020-12-06";
     let key = BASE64_STANDARD
         .decode(key.expose().trim())
         .map_err(|_| Error::config("the account key is not base64"))?;
@@ -212,14 +212,29 @@ fn sign(
         at(now.saturating_add_unsigned(valid.as_secs())),
     );
     let fields = [
-        letters, &start, &end, resource, "", "", "", VERSION, kind, "", "", "", "", "", "", "",
+        letters,
+        &start,
+        &end,
+        resource,
+        "",
+        "",
+        "",
+        SAS_VERSION,
+        kind,
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
     ];
     let signature = ring::hmac::sign(
         &ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key),
         fields.join("\n").as_bytes(),
     );
     let pairs = [
-        ("sv", VERSION),
+        ("sv", SAS_VERSION),
         ("sp", letters),
         ("st", &start),
         ("se", &end),
@@ -236,7 +251,7 @@ fn sign(
 mod tests {
     use super::*;
 
-    const TOKEN: &str =
+    const SAS_TOKEN: &str =
         "sv=2021-08-06&sp=rl&st=2026-01-01T00:00:00Z&se=2026-02-01T00:00Z&sr=c&sig=ab%2Bc%2F%3D";
 
     fn sas(text: &str) -> Sas {
@@ -246,53 +261,53 @@ mod tests {
     #[test]
     fn any_way_of_pasting_gives_the_same() {
         for text in [
-            format!("?{TOKEN}"),
-            format!("  {TOKEN}\n"),
-            format!("https://a.blob.core.windows.net/c?{TOKEN}"),
-            TOKEN.replace("%2B", "+"),
+            format!("?{SAS_TOKEN}"),
+            format!("  {SAS_TOKEN}\n"),
+            format!("https://a.blob.core.windows.net/c?{SAS_TOKEN}"),
+            SAS_TOKEN.replace("%2B", "+"),
         ] {
-            assert_eq!(sas(&text), sas(TOKEN), "{text}");
+            assert_eq!(sas(&text), sas(SAS_TOKEN), "{text}");
         }
-        assert_eq!(sas(TOKEN).get("sig"), Some("ab+c/="));
+        assert_eq!(sas(SAS_TOKEN).get("sig"), Some("ab+c/="));
         assert!(
             Sas::parse(&Secret::new("canary"))
                 .is_err_and(|error| !error.to_string().contains("canary"))
         );
-        assert!(!format!("{:?}", sas(TOKEN)).contains("ab+c"));
+        assert!(!format!("{:?}", sas(SAS_TOKEN)).contains("ab+c"));
     }
 
     #[test]
     fn the_reason_of_a_refusal_is_named() {
         let at = |text: &str| parse_moment(text).expect("a moment");
         let inside = at("2026-01-15T12:00:00Z");
-        assert_eq!(sas(TOKEN).diagnose('r', inside), None);
+        assert_eq!(sas(SAS_TOKEN).diagnose('r', inside), None);
         assert!(
-            sas(TOKEN)
+            sas(SAS_TOKEN)
                 .diagnose('w', inside)
                 .expect("missing")
                 .0
                 .contains("`w` (write)")
         );
         assert!(
-            sas(TOKEN)
+            sas(SAS_TOKEN)
                 .diagnose('r', at("2026-03-01"))
                 .expect("expired")
                 .0
                 .contains("expired at 2026-02-01T00:00:00")
         );
         assert!(
-            sas(TOKEN)
+            sas(SAS_TOKEN)
                 .diagnose('r', at("2025-12-31T23:59:59Z"))
                 .expect("early")
                 .0
                 .contains("2026-01-01")
         );
         assert_eq!(
-            sas(&TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside),
+            sas(&SAS_TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside),
             None
         );
         assert_eq!(
-            sas(TOKEN).allows("data"),
+            sas(SAS_TOKEN).allows("data"),
             "read, list in the whole container `data` until 2026-02-01T00:00:00.000Z"
         );
     }

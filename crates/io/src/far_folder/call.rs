@@ -7,7 +7,8 @@ use towline_wire::line::Hello;
 
 /// `tow __folder NAME PATH`, on the host that has it.
 pub const FOLDER_VERB: &str = "__folder";
-pub(super) const PROTOCOL: u32 = 1;
+/// The version of this protocol.
+pub(super) const PROTOCOL_VERSION: u32 = 1;
 
 /// The first frame.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,7 +25,7 @@ impl Hello for FolderHello {
         &self.program
     }
     fn is_understood(&self) -> bool {
-        self.protocol == PROTOCOL
+        self.protocol == PROTOCOL_VERSION
     }
 }
 

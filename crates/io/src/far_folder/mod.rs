@@ -22,8 +22,8 @@ use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::line::{Line, OwnProgram};
 
-/// Calls at once: each has a line, and one connection takes only so many of them.
-const LINES: usize = 4;
+/// Calls at once. Each call has a session of its own, and one ssh connection carries only so many.
+const MAX_SESSIONS: usize = 4;
 
 /// How the host is reached, and with what.
 #[derive(Debug, Clone)]
@@ -62,7 +62,7 @@ impl FarFolder {
                 way,
                 idle: Mutex::default(),
                 uploads: Mutex::default(),
-                turns: Semaphore::new(LINES),
+                turns: Semaphore::new(MAX_SESSIONS),
             }),
         }
     }
@@ -167,7 +167,7 @@ impl Data for FarFolder {
     fn limits(&self) -> StoreLimits {
         StoreLimits {
             blocks: u32::MAX,
-            block: 2 * crate::transfer::BLOCK,
+            block: 2 * crate::transfer::BLOCK_BYTES,
             near: false,
             marks_first: false,
             remembers: true,

@@ -8,7 +8,7 @@ use crate::buffer::Buffer;
 use crate::data::{
     Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums, UnsupportedEntry,
 };
-use crate::transfer::{BLOCK, hash};
+use crate::transfer::{BLOCK_BYTES, hash};
 use crate::{sparse, tree::Tree};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,7 +26,8 @@ use towline_core::quantity::Memory;
 use towline_core::{Error, Result, Retry};
 use walk::{Found, Walker};
 
-const PAGE: usize = 5_000;
+/// Objects of one page of a listing.
+const PAGE_ENTRIES: usize = 5_000;
 
 #[derive(Debug, Clone)]
 pub struct Folder(Arc<Inner>);
@@ -331,11 +332,11 @@ impl Inner {
                     has_slash: true,
                 }),
             }
-            if page.objects.len() == PAGE {
+            if page.objects.len() == PAGE_ENTRIES {
                 break;
             }
         }
-        if page.objects.len() == PAGE
+        if page.objects.len() == PAGE_ENTRIES
             && let Some(last) = page.objects.last()
         {
             page.next = Some(last.key.to_string());
@@ -383,7 +384,7 @@ impl Inner {
                 (Ok(kind), _, Ok(key)) if kind.is_symlink() && !self.tree.stays_below(&key) => {
                     page.unsupported.push(UnsupportedEntry {
                         name: key.to_string(),
-                        why: walk::LEADS_OUT.to_owned(),
+                        why: walk::OUTSIDE_LINK_REASON.to_owned(),
                         is_failure: false,
                     });
                 }
@@ -445,7 +446,7 @@ impl Data for Folder {
     fn limits(&self) -> StoreLimits {
         StoreLimits {
             blocks: u32::MAX,
-            block: 2 * BLOCK,
+            block: 2 * BLOCK_BYTES,
             near: true,
             marks_first: false,
             remembers: true,

@@ -17,7 +17,8 @@ pub(super) enum Found {
     Empty(Key),
 }
 
-pub(super) const LEADS_OUT: &str = "a link that leads out of the folder";
+/// Why a link to a place outside the folder is left out.
+pub(super) const OUTSIDE_LINK_REASON: &str = "a link that leads out of the folder";
 
 #[derive(Debug)]
 struct Entry {
@@ -185,7 +186,7 @@ fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let metadata = fs::metadata(&path)?;
     if is_link {
         if !path.canonicalize()?.starts_with(root.canonicalize()?) {
-            return odd(LEADS_OUT);
+            return odd(OUTSIDE_LINK_REASON);
         }
         if metadata.is_dir() {
             return odd("a link to a folder");

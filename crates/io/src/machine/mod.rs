@@ -13,7 +13,7 @@ mod ssh;
 
 pub use local::LocalTransport;
 pub(crate) use ssh::{Channel, Heard};
-pub use ssh::{Client, LONGEST_FOLDER, SshTransport};
+pub use ssh::{Client, MAX_SOCKET_FOLDER_BYTES, SshTransport};
 
 use std::ffi::OsStr;
 use std::fmt::Write;

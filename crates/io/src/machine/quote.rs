@@ -85,8 +85,9 @@ mod tests {
         assert_eq!(given(shell, &make(&all)), expected, "{shell:?}");
     }
 
-    /// Shells that users have for their login, where they are installed; the first two always are.
-    const SHELLS: [&[&str]; 7] = [
+    /// Users have these shells for their login. A shell that is not installed is skipped; the first
+    /// two always are.
+    const LOGIN_SHELLS: [&[&str]; 7] = [
         &["sh"],
         &["bash", "--norc"],
         &["dash"],
@@ -154,7 +155,7 @@ mod tests {
             "#",
         ];
         let words = words.map(str::to_owned);
-        for shell in SHELLS.into_iter().filter(|shell| is_there(shell)) {
+        for shell in LOGIN_SHELLS.into_iter().filter(|shell| is_there(shell)) {
             check(shell, login_line, &words);
             check(
                 shell,

@@ -36,8 +36,8 @@ pub(crate) trait Notices: Send + Sync {
 struct Nobody;
 impl Notices for Nobody {}
 
-/// More than this at once are hung up on.
-const MOST: usize = 256;
+/// Connections at once; any more are closed.
+const MAX_CONNECTIONS: usize = 256;
 
 /// Dropped, it takes no more connections and cuts those it has.
 pub(crate) struct Relay {
@@ -98,7 +98,7 @@ impl Relay {
                     std::thread::sleep(Duration::from_millis(20));
                     continue;
                 };
-                if own.many.fetch_add(1, Ordering::SeqCst) >= MOST {
+                if own.many.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
                     own.many.fetch_sub(1, Ordering::SeqCst);
                     continue;
                 }

@@ -8,11 +8,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use towline_core::transport::Ran;
 
-/// How much of stderr is kept: the end of it.
-const KEPT: usize = 1 << 20;
+/// At least this many bytes at the end of stderr are kept.
+const STDERR_KEPT_BYTES: usize = 1 << 20;
 
-/// How long stderr may stay open after its program has ended: somebody it left behind may hold it.
-const AFTERMATH: Duration = Duration::from_secs(2);
+/// How long stderr may stay open after its program has ended: a process that it left behind may
+/// hold it.
+const STDERR_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a program has written on stderr so far.
 #[derive(Debug, Clone, Default)]
@@ -50,8 +51,8 @@ impl Said {
         }
         let bytes = &mut self.0.0.lock().expect("no panic while held").bytes;
         bytes.extend_from_slice(piece);
-        if bytes.len() > 2 * KEPT {
-            bytes.drain(..bytes.len() - KEPT);
+        if bytes.len() > 2 * STDERR_KEPT_BYTES {
+            bytes.drain(..bytes.len() - STDERR_KEPT_BYTES);
         }
     }
 
@@ -65,7 +66,7 @@ impl Said {
         let waited = self
             .0
             .1
-            .wait_timeout_while(heard, AFTERMATH, |heard| !heard.is_all);
+            .wait_timeout_while(heard, STDERR_CLOSE_TIMEOUT, |heard| !heard.is_all);
         waited.expect("no panic while held").0.bytes.clone()
     }
 }

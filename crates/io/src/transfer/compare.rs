@@ -1,6 +1,6 @@
 //! Whether an object need not be sent.
 
-use super::{BLOCK, hash};
+use super::{BLOCK_BYTES, hash};
 use crate::data::{Data, Object, Shape};
 use md5::{Digest, Md5};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ async fn matches(near: &Arc<dyn Data>, object: &Object, far: &Object) -> Result<
 pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 32]> {
     let shape = Shape {
         size: object.size,
-        block: BLOCK,
+        block: BLOCK_BYTES,
     };
     let mut values = Vec::new();
     for index in 0..shape.blocks() {
@@ -112,7 +112,7 @@ pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<
 async fn md5_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 16]> {
     let shape = Shape {
         size: object.size,
-        block: BLOCK,
+        block: BLOCK_BYTES,
     };
     let mut hasher = Md5::new();
     for index in 0..shape.blocks() {

@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use tokio::task::JoinSet;
 use towline_core::{Error, ErrorKind, Result};
 
-/// Objects looked at at once; each waits for its turn before it holds any bytes.
-const AT_ONCE: usize = 128;
-/// Failures after which the rest is not tried.
-const ENOUGH: usize = 100;
-/// Failures with nothing done after which, once all that is under way has failed too, it is no
-/// matter of single objects.
-const HOPELESS: usize = 3;
+/// Objects in progress at once; each waits for its turn before it holds any bytes.
+const MAX_OBJECTS_AT_ONCE: usize = 128;
+/// After this many failures the rest is not tried.
+const MAX_FAILURES: usize = 100;
+/// After this many failures and no success no further object is begun. If all that are in progress
+/// fail too, the cause is not a single object.
+const DOUBT_AFTER_FAILURES: usize = 3;
 
 #[derive(Debug)]
 enum Done {
@@ -147,7 +147,9 @@ impl Engine {
 
     async fn begin(&mut self, object: Object, there: Option<Object>, to: Key) -> Result<()> {
         // In doubt what is under way is waited for, and shows whether there is hope.
-        while self.tasks.len() >= AT_ONCE || (self.is_doubtful() && !self.tasks.is_empty()) {
+        while self.tasks.len() >= MAX_OBJECTS_AT_ONCE
+            || (self.is_doubtful() && !self.tasks.is_empty())
+        {
             self.settle().await?;
         }
         self.carrier.progress.find(object.size);
@@ -174,7 +176,7 @@ impl Engine {
             equal_by_hash,
             ..
         } = self.outcome;
-        self.tried >= HOPELESS && sent + equal_by_time + equal_by_hash == 0
+        self.tried >= DOUBT_AFTER_FAILURES && sent + equal_by_time + equal_by_hash == 0
     }
 
     /// Takes one result.
@@ -217,7 +219,7 @@ impl Engine {
                 }
                 outcome.failed.push((name, error));
                 self.tried += 1;
-                if self.tried >= ENOUGH || (self.is_doubtful() && self.tasks.is_empty()) {
+                if self.tried >= MAX_FAILURES || (self.is_doubtful() && self.tasks.is_empty()) {
                     let (name, error) = self.outcome.failed.swap_remove(self.first);
                     return Err(error.while_doing(format!("{} failed, first {name}", self.tried)));
                 }

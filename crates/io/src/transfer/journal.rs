@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The services forget the blocks of an upload that nobody goes on with after a week; so do we,
-/// later.
-const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+/// An older journal is removed. The services forget the blocks of an abandoned upload after a week.
+const JOURNAL_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn forget_old(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -22,7 +21,7 @@ fn forget_old(folder: &Path) {
             .metadata()
             .and_then(|meta| meta.modified())
             .map(|changed| changed.elapsed().unwrap_or_default());
-        if age.is_ok_and(|age| age > OLD) {
+        if age.is_ok_and(|age| age > JOURNAL_MAX_AGE) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -234,7 +233,7 @@ mod tests {
         let old = folder.path().join("old.journal");
         let month = std::time::UNIX_EPOCH
             + Duration::from_secs(towline_host::clock::now().seconds().unsigned_abs())
-            - OLD
+            - JOURNAL_MAX_AGE
             - Duration::from_secs(60);
         File::create(&old)
             .and_then(|file| file.set_modified(month))

@@ -15,16 +15,18 @@ pub(super) const LANES: usize = 8;
 
 type Words = [u32; LANES];
 
-const SHIFTS: [[u32; 4]; 4] = [
+/// The rotations of the four rounds, as RFC 1321 has them.
+const ROUND_SHIFTS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
     [4, 11, 16, 23],
     [6, 10, 15, 21],
 ];
-const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+/// The state before the first block, as RFC 1321 has it.
+const INITIAL_STATE: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 /// `floor(2^32 * |sin(step + 1)|)`, as RFC 1321 has it.
-const SINES: [u32; 64] = [
+const SINE_TABLE: [u32; 64] = [
     0xd76a_a478,
     0xe8c7_b756,
     0x2420_70db,
@@ -91,18 +93,18 @@ const SINES: [u32; 64] = [
     0xeb86_d391,
 ];
 
-/// Fewer are quicker one after the other.
-const FEW: usize = 2;
+/// Up to this many messages are hashed faster one after the other.
+const MAX_SEQUENTIAL_MESSAGES: usize = 2;
 
-/// Not worth a wait.
-const SMALL: usize = 64 << 10;
+/// A message of at most this size is hashed at once, without a batch.
+const SMALL_MESSAGE_BYTES: usize = 64 << 10;
 
-/// So many are worth it.
-const ENOUGH: usize = 5;
-/// So many on their way keep the wire busy while the next wait for company,
-const BUSY: usize = 3;
-/// but not for longer than this.
-const PATIENCE: Duration = Duration::from_millis(25);
+/// A batch of this many messages is hashed without further waiting.
+const BATCH_MESSAGES: usize = 5;
+/// A smaller batch waits for more messages only while this many uploads keep the network busy.
+const BUSY_UPLOADS: usize = 3;
+/// A smaller batch waits at most this long for more messages.
+const BATCH_TIMEOUT: Duration = Duration::from_millis(25);
 
 /// Messages that wait for company, and the turns to take some of them.
 struct Waiting {
@@ -128,7 +130,8 @@ impl Waiting {
     }
 }
 
-static WAITING: LazyLock<Waiting> = LazyLock::new(|| {
+/// The one batcher of the process.
+static BATCHER: LazyLock<Waiting> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Waiting {
         messages: Mutex::default(),
@@ -143,29 +146,29 @@ pub(crate) struct OnItsWay;
 
 impl OnItsWay {
     pub(crate) fn begin() -> Self {
-        WAITING.sent.fetch_add(1, Ordering::Relaxed);
+        BATCHER.sent.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
 impl Drop for OnItsWay {
     fn drop(&mut self) {
-        WAITING.sent.fetch_sub(1, Ordering::Relaxed);
+        BATCHER.sent.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// The hash of one message, together with others that wait for theirs.
 pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
-    if message.len() <= SMALL {
+    if message.len() <= SMALL_MESSAGE_BYTES {
         return super::hash::md5(&message);
     }
-    let waiting: &Waiting = &WAITING;
+    let waiting: &Waiting = &BATCHER;
     let (send, mut receive) = oneshot::channel();
     let alone = message.clone();
-    if waiting.add((message, send)) >= ENOUGH {
+    if waiting.add((message, send)) >= BATCH_MESSAGES {
         waiting.enough.notify_waiters();
-    } else if waiting.sent.load(Ordering::Relaxed) >= BUSY {
-        let _ = tokio::time::timeout(PATIENCE, waiting.enough.notified()).await;
+    } else if waiting.sent.load(Ordering::Relaxed) >= BUSY_UPLOADS {
+        let _ = tokio::time::timeout(BATCH_TIMEOUT, waiting.enough.notified()).await;
     }
     let Ok(turn) = waiting.turns.acquire().await else {
         return super::hash::md5(&alone);
@@ -186,7 +189,7 @@ pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
 }
 
 fn hash_all(messages: Vec<Message>) {
-    let hashes = if messages.len() <= FEW {
+    let hashes = if messages.len() <= MAX_SEQUENTIAL_MESSAGES {
         messages
             .iter()
             .map(|(message, _)| super::hash::md5(message))
@@ -215,7 +218,7 @@ pub(super) fn md5_of(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     let tails: Vec<Vec<u8>> = messages.iter().map(|message| tail(message)).collect();
     let blocks: Vec<usize> = messages.iter().map(|message| message.len() / 64).collect();
     let total = |lane: usize| blocks[lane] + tails[lane].len() / 64;
-    let mut state = START.map(|word| [word; LANES]);
+    let mut state = INITIAL_STATE.map(|word| [word; LANES]);
     let mut hashes = vec![[0; 16]; messages.len()];
     let longest = (0..messages.len()).map(total).max().unwrap_or(0);
     let mut input: [Words; 16] = [[0; LANES]; 16];
@@ -263,8 +266,8 @@ fn mix(state: &mut [Words; 4], input: &[Words; 16]) {
             for step in 0..16 {
                 let (words, sine, shift) = (
                     &input[$word(step) % 16],
-                    SINES[$round * 16 + step],
-                    SHIFTS[$round][step % 4],
+                    SINE_TABLE[$round * 16 + step],
+                    ROUND_SHIFTS[$round][step % 4],
                 );
                 let mut next = [0; LANES];
                 for lane in 0..LANES {

@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Bytes of a block where the store does not ask for others. Up to this size an object goes in
-/// one call.
-pub const BLOCK: u64 = 4 << 20;
+/// Bytes of a block where the store does not ask for other sizes. An object of at most this size
+/// goes in one call.
+pub const BLOCK_BYTES: u64 = 4 << 20;
 
 /// One side of a copy: a store and a path in it, without `/` at the end; empty is its root.
 #[derive(Debug, Clone)]

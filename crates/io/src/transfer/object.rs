@@ -3,7 +3,7 @@
 use super::journal::{Journal, Subject};
 use super::pace::Pace;
 use super::progress::Progress;
-use super::{BLOCK, StorePath, compare, hash};
+use super::{BLOCK_BYTES, StorePath, compare, hash};
 use crate::data::{Block, Data, Key, Marks, Object, Shape, StoreLimits, Sums};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 use towline_core::{Error, ErrorKind, Result, Retry};
 
-/// How often an object that comes over damaged is tried.
-const TRIES: u32 = 3;
+/// An object that arrives damaged is tried this often.
+const MAX_TRIES: u32 = 3;
 
 /// What all objects of a copy share.
 #[derive(Debug)]
@@ -84,14 +84,14 @@ impl Carrier {
             tries += 1;
             match self.carry_through(object, to).await {
                 // It came over damaged or short: that may pass, where the service answers at all.
-                Err(error) if error.retry_advice() == Retry::Later && tries < TRIES => {}
+                Err(error) if error.retry_advice() == Retry::Later && tries < MAX_TRIES => {}
                 other => return other,
             }
         }
     }
 
     async fn carry_through(self: &Arc<Self>, object: &Object, to: &Key) -> Result<Carried> {
-        if object.size <= BLOCK {
+        if object.size <= BLOCK_BYTES {
             return self.carry_whole(object, to).await;
         }
         match self.carry_blocks(object, to, true).await {
@@ -395,13 +395,13 @@ mod tests {
     fn blocks_grow_only_when_there_would_be_too_many() {
         let limits = |blocks| StoreLimits {
             blocks,
-            block: BLOCK,
+            block: BLOCK_BYTES,
             near: false,
             marks_first: false,
             remembers: true,
         };
-        assert_eq!(shape(10 << 30, limits(50_000)).block, BLOCK);
-        assert_eq!(shape(40 << 30, limits(10_000)).block, 2 * BLOCK);
+        assert_eq!(shape(10 << 30, limits(50_000)).block, BLOCK_BYTES);
+        assert_eq!(shape(40 << 30, limits(10_000)).block, 2 * BLOCK_BYTES);
         let largest = shape(4_000 << 30, limits(10_000));
         assert!(largest.blocks() <= 10_000 && largest.block.is_power_of_two());
     }

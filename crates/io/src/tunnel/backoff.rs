@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(5);
-/// After what does not pass by itself: a host must not take us for an attacker.
-const LONGEST_LASTING: Duration = Duration::from_secs(60);
+/// Pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause after failures that may pass by themselves.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause after failures that do not pass by themselves, because a host must not take us
+/// for an attacker.
+const MAX_LASTING_PAUSE: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
@@ -20,8 +23,14 @@ impl Backoff {
     /// The next pause, with some chance in it: machines that lose one bastion together do not come
     /// back together.
     pub(super) fn next(&mut self, is_lasting: bool) -> Duration {
-        let longest = if is_lasting { LONGEST_LASTING } else { LONGEST };
-        let pause = FIRST.saturating_mul(1 << self.tries.min(10)).min(longest);
+        let longest = if is_lasting {
+            MAX_LASTING_PAUSE
+        } else {
+            MAX_PAUSE
+        };
+        let pause = FIRST_PAUSE
+            .saturating_mul(1 << self.tries.min(10))
+            .min(longest);
         self.tries += 1;
         let mut byte = [128];
         let _ = getrandom::fill(&mut byte);

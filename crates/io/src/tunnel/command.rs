@@ -16,12 +16,13 @@ use towline_core::{Error, Result};
 use towline_wire::tunnel::COMMAND_VERB;
 
 /// How long a program may take until it listens. The Azure CLI takes ten seconds on a good day.
-const LISTENS: Duration = Duration::from_secs(60);
-/// How long the guard may take to end all below it.
-const LEAVES: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(50);
-/// How much of what it says is kept.
-const KEPT: usize = 64 << 10;
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the guard may take to end every process below it.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to check whether the program listens.
+const LISTEN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Bytes at the end of the program's output that are kept.
+const OUTPUT_KEPT_BYTES: usize = 64 << 10;
 
 pub(super) struct Program {
     name: String,
@@ -65,11 +66,11 @@ impl Program {
             if let Some(error) = program.end_told() {
                 return Err(error);
             }
-            if begun.elapsed() > LISTENS {
+            if begun.elapsed() > LISTEN_TIMEOUT {
                 let error = Error::unreachable(format!(
                     "`{}` does not listen on its port {port} after {} s",
                     program.name,
-                    LISTENS.as_secs()
+                    LISTEN_TIMEOUT.as_secs()
                 ));
                 return Err(
                     azure::trouble(&program.name, &program.said()).unwrap_or_else(|| {
@@ -77,7 +78,7 @@ impl Program {
                     }),
                 );
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LISTEN_POLL_INTERVAL);
         }
         Ok(program)
     }
@@ -106,7 +107,7 @@ impl Program {
     pub(super) fn said(&self) -> String {
         let mut bytes = self.out.so_far();
         bytes.extend(self.running().said().so_far());
-        let from = bytes.len().saturating_sub(KEPT);
+        let from = bytes.len().saturating_sub(OUTPUT_KEPT_BYTES);
         String::from_utf8_lossy(&bytes[from..]).into_owned()
     }
 
@@ -135,7 +136,7 @@ impl Drop for Program {
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
         );
-        let _ = self.running().wait(Some(Instant::now() + LEAVES));
+        let _ = self.running().wait(Some(Instant::now() + EXIT_TIMEOUT));
     }
 }
 

@@ -16,15 +16,15 @@ use towline_wire::frame::FrameBuffer;
 use towline_wire::layout::{StateFolder, TUNNEL_SOCKET};
 use towline_wire::tunnel::ToTunnel;
 
-/// How often it is looked whether the machine has slept, and whether there is a daemon.
-const LOOK: Timespec = Timespec {
+/// How often to check whether the machine has slept and whether there is a daemon.
+const POLL_TIMEOUT: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
 };
-/// More than this many are not listened to.
-const MOST: usize = 32;
-/// How long nobody may be on the line before a daemon is started.
-const ALONE: Duration = Duration::from_secs(2);
+/// Connections at once; any more are closed.
+const MAX_CONNECTIONS: usize = 32;
+/// A daemon is started when nobody has been connected for this long.
+const DAEMON_START_DELAY: Duration = Duration::from_secs(2);
 
 /// Something that makes it worth looking at the tunnel now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Listeners {
 
     fn take(&mut self, line: UnixStream) {
         let copy = line.try_clone();
-        if let (Ok(copy), true) = (copy, self.lines.len() < MOST) {
+        if let (Ok(copy), true) = (copy, self.lines.len() < MAX_CONNECTIONS) {
             self.alone = None;
             self.report.listen(copy);
             self.lines.push(Line {
@@ -130,7 +130,7 @@ impl Listeners {
         let mut all: Vec<PollFd<'_>> = vec![watch(self.listener.as_fd())];
         all.extend(self.lines.iter().map(|line| watch(line.stream.as_fd())));
         all.extend(changes.map(|changes| watch(changes.as_fd())));
-        let _ = poll(&mut all, Some(&LOOK));
+        let _ = poll(&mut all, Some(&POLL_TIMEOUT));
         let is_ready = |at: usize| all.get(at).is_some_and(|fd| !fd.revents().is_empty());
         let lines = (0..self.lines.len())
             .filter(|at| is_ready(at + 1))
@@ -170,7 +170,10 @@ impl Listeners {
 
     /// A daemon that was killed has nobody to start the next; we need one in case we are.
     fn start_daemon_if_alone(&mut self) {
-        if self.alone.is_none_or(|since| since.elapsed() < ALONE) {
+        if self
+            .alone
+            .is_none_or(|since| since.elapsed() < DAEMON_START_DELAY)
+        {
             return;
         }
         self.alone = Some(Instant::now());

@@ -10,10 +10,10 @@ use std::time::Duration;
 use towline_core::tunnel::{Definition, Way};
 use towline_core::{Error, Result};
 
-/// How long a hop may take for a quick command.
-const QUICK: Duration = Duration::from_secs(5);
+/// How long a hop may take to begin a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long the last hop may take to say why it cannot reach the target.
-const WHY: Duration = Duration::from_secs(2);
+const REASON_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Makes the way to the last hop. Asked for anew after every loss: the user's configuration may
 /// have changed.
@@ -151,13 +151,13 @@ impl Line {
     fn wrong_with_hop(&self, hop: &SshTransport, bad: &Bad) -> Error {
         use towline_core::transport::Transport;
         let target = &self.definition.dial;
-        if *bad == Bad::Lost || (!matches!(bad, Bad::Other(_)) && !hop.answers(QUICK)) {
+        if *bad == Bad::Lost || (!matches!(bad, Bad::Other(_)) && !hop.answers(COMMAND_TIMEOUT)) {
             hop.end();
             drop(self.now().take());
             return Error::unreachable(format!("the connection to `{}` was lost", hop.place()));
         }
         let why = if *bad == Bad::Refused {
-            hop.why_not(&target.host, target.port, WHY)
+            hop.why_not(&target.host, target.port, REASON_TIMEOUT)
                 .unwrap_or_default()
         } else {
             String::new()

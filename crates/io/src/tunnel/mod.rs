@@ -36,18 +36,20 @@ use towline_core::{Error, ErrorKind, Result};
 use towline_wire::layout::StateFolder;
 use towline_wire::tunnel::Wanted;
 
-/// How long the far end may say nothing before it is asked.
-const IDLE: Duration = Duration::from_secs(10);
-/// It is not asked more often than this, whatever happens.
-const RARELY: Duration = Duration::from_secs(1);
-/// Who comes is taken for a reason to ask when nothing was heard for so long.
-const STALE: Duration = Duration::from_secs(3);
-/// How long who comes while the way is down waits for it.
-const WAIT: Duration = Duration::from_secs(10);
+/// The far end is probed when it has sent nothing for this long.
+const IDLE_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// Two probes are at least this far apart, whatever happens.
+const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// A new connection or a network change leads to a probe if the far end has sent nothing for this
+/// long.
+const STALE_AFTER: Duration = Duration::from_secs(3);
+/// How long a new connection waits for a tunnel that is down.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Until the next try after the network has changed; after what does not pass by itself.
-const SOON: Duration = Duration::from_millis(500);
-const LATER: Duration = Duration::from_secs(5);
+/// The longest pause before the next try once the network has changed.
+const CHANGE_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The same after a failure that does not pass by itself.
+const CHANGE_RETRY_PAUSE_LASTING: Duration = Duration::from_secs(5);
 
 /// Runs until it is told to close. Returns at once where another supervises this tunnel, or nobody
 /// wants it. `opener` makes the way by ssh; `first` is a line to whoever started us.
@@ -190,23 +192,24 @@ impl Keeper {
     fn until_doubt(&self, good: Instant) {
         loop {
             let known = self.gate.heard().map_or(good, |heard| heard.max(good));
-            match self
-                .happened
-                .recv_timeout((known + IDLE).saturating_duration_since(Instant::now()))
-            {
+            match self.happened.recv_timeout(
+                (known + IDLE_PROBE_INTERVAL).saturating_duration_since(Instant::now()),
+            ) {
                 // Networks change all the time on some machines.
-                Ok(Event::Came | Event::Changed) if known.elapsed() < STALE => {}
+                Ok(Event::Came | Event::Changed) if known.elapsed() < STALE_AFTER => {}
                 Ok(Event::Lost) => return,
                 Ok(_) => {
-                    std::thread::sleep((good + RARELY).saturating_duration_since(Instant::now()));
+                    std::thread::sleep(
+                        (good + MIN_PROBE_INTERVAL).saturating_duration_since(Instant::now()),
+                    );
                     return;
                 }
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE_PROBE_INTERVAL),
                 Err(RecvTimeoutError::Timeout) => {
                     if self
                         .gate
                         .heard()
-                        .is_none_or(|heard| heard.elapsed() >= IDLE)
+                        .is_none_or(|heard| heard.elapsed() >= IDLE_PROBE_INTERVAL)
                     {
                         return;
                     }
@@ -229,7 +232,14 @@ impl Keeper {
                     return self.backoff.reset();
                 }
                 Ok(Event::Changed) => {
-                    until = until.min(begun + if is_lasting { LATER } else { SOON })
+                    until = until.min(
+                        begun
+                            + if is_lasting {
+                                CHANGE_RETRY_PAUSE_LASTING
+                            } else {
+                                CHANGE_RETRY_PAUSE
+                            },
+                    )
                 }
                 Ok(Event::Came | Event::Broke | Event::Lost) => {}
                 Err(RecvTimeoutError::Timeout) => return,
@@ -245,7 +255,7 @@ impl Keeper {
 /// enough.
 fn dial(gate: &Gate, line: &Line, lost: &Sender<Event>) -> Result<Far> {
     let begun = Instant::now();
-    while gate.wait(WAIT.saturating_sub(begun.elapsed())) {
+    while gate.wait(DIAL_TIMEOUT.saturating_sub(begun.elapsed())) {
         if line.is_there() {
             return line.dial();
         }

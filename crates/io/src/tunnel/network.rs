@@ -5,9 +5,9 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
 use rustix::time::{ClockId, clock_gettime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Links, addresses and routes, of both kinds: RTMGRP_LINK, _IPV4_IFADDR, _IPV4_ROUTE,
+/// Links, addresses and routes, of both IP versions: RTMGRP_LINK, _IPV4_IFADDR, _IPV4_ROUTE,
 /// _IPV6_IFADDR, _IPV6_ROUTE.
-const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
+const NETLINK_GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
 
 /// The kernel's word of every change of the network.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Changes {
         // The protocol of routes has the number that means none.
         let socket =
             rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None).ok()?;
-        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, GROUPS)).ok()?;
+        rustix::net::bind(&socket, &SocketAddrNetlink::new(0, NETLINK_GROUPS)).ok()?;
         Some(Self(socket))
     }
 

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use towline_core::tunnel::Probe;
 
 /// How long the far end may take to answer.
-pub(super) const ANSWER: Duration = Duration::from_secs(5);
-/// How long a connection that nobody hangs up on has to last.
-const LASTING: Duration = Duration::from_secs(1);
-/// How often it is looked whether a connection was taken.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// A TCP probe succeeds when an accepted connection stays open for this long.
+const TCP_STABLE_TIME: Duration = Duration::from_secs(1);
+/// How often to check whether a connection was accepted.
+const ACCEPT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A connection that is only asked something. Dropped, it ends.
 pub(super) struct Asked {
@@ -62,15 +62,15 @@ pub(super) fn ask(probe: Probe, asked: Asked) -> Result<(), Bad> {
     if reading.is_err() {
         return Err(Bad::Lost);
     }
-    let deadline = Instant::now() + ANSWER;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     let mut lasting = deadline;
     let mut is_taken = false;
     loop {
         if !is_taken && fate.is_taken() {
             is_taken = true;
-            lasting = Instant::now() + LASTING;
+            lasting = Instant::now() + TCP_STABLE_TIME;
         }
-        match heard.recv_timeout(LOOK) {
+        match heard.recv_timeout(ACCEPT_POLL_INTERVAL) {
             Ok(words) if words.is_empty() => {
                 // What it said of itself comes by another way.
                 return Err(if fate.is_lost() {

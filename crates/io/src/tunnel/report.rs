@@ -12,11 +12,12 @@ use towline_core::Error;
 use towline_wire::frame;
 use towline_wire::tunnel::{Trouble, TunnelState, TunnelStatus};
 
-const LOG_LIMIT: u64 = 256 << 10;
-/// How much of one message is kept.
-const LINE_LIMIT: usize = 4 << 10;
-/// Who does not take what is told within this is not told any more.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A log file of more bytes is renamed, and a new one begins.
+const MAX_LOG_BYTES: u64 = 256 << 10;
+/// Characters of one message that are kept.
+const MAX_MESSAGE_CHARS: usize = 4 << 10;
+/// A listener that does not read within this time is dropped.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Report {
@@ -61,7 +62,7 @@ impl Report {
     /// Tells a listener how it is, and from now on whenever that changes.
     pub(super) fn listen(&self, listener: UnixStream) {
         let mut inside = self.inside();
-        let _ = listener.set_write_timeout(Some(PATIENCE));
+        let _ = listener.set_write_timeout(Some(WRITE_TIMEOUT));
         inside.listeners.push(listener);
         let bytes = frame::encode(&inside.status);
         inside
@@ -128,7 +129,7 @@ impl Report {
     /// A line, or several that a program said.
     pub(super) fn log(&self, text: &str) {
         let path = self.folder.join("log");
-        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_LIMIT) {
+        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_LOG_BYTES) {
             let _ = std::fs::rename(&path, self.folder.join("log.old"));
         }
         let opened: std::io::Result<File> = OpenOptions::new()
@@ -137,7 +138,7 @@ impl Report {
             .mode(0o600)
             .open(&path);
         if let Ok(mut file) = opened {
-            let text: String = text.trim().chars().take(LINE_LIMIT).collect();
+            let text: String = text.trim().chars().take(MAX_MESSAGE_CHARS).collect();
             let _ = writeln!(
                 file,
                 "{} {}",
@@ -192,6 +193,6 @@ mod tests {
             .flatten()
             .map(|entry| entry.metadata().expect("there").len())
             .sum();
-        assert!(size < 3 * LOG_LIMIT, "{size}");
+        assert!(size < 3 * MAX_LOG_BYTES, "{size}");
     }
 }

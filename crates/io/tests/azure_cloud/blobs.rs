@@ -97,5 +97,5 @@ fn an_error_of_signing_in_is_told_as_it_is() {
         .wait(store.part(&Key::new("k").unwrap(), None))
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{}", shown(&error));
-    assert!(error.hints()[0].contains(crate::stage::COMMAND));
+    assert!(error.hints()[0].contains(crate::stage::SIGN_IN_COMMAND));
 }

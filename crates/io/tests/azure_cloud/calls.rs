@@ -8,7 +8,7 @@ use towline_core::{ErrorKind, Retry};
 
 use towline_testkit::aml::{Trouble, When};
 
-const KEYS: &str = "/listStorageAccountKeys";
+const LIST_KEYS_PATH: &str = "/listStorageAccountKeys";
 
 const fn status(status: u16, retry_after: Option<u32>) -> Trouble {
     Trouble::Status {
@@ -22,7 +22,10 @@ fn throttling_is_waited_out_for_every_method() {
     let stage = Stage::start();
     let cloud = stage.usual();
     stage.works(&cloud);
-    for (method, word, below) in [(Method::Get, "GET", ""), (Method::Post, "POST", KEYS)] {
+    for (method, word, below) in [
+        (Method::Get, "GET", ""),
+        (Method::Post, "POST", LIST_KEYS_PATH),
+    ] {
         for trouble in [status(429, Some(1)), status(503, Some(1))] {
             stage.aml.trouble(1, word, below, trouble, When::Before);
             let begun = Instant::now();
@@ -54,13 +57,15 @@ fn what_may_have_taken_effect_is_not_sent_again() {
     let cloud = stage.usual();
     stage.works(&cloud);
     for when in [When::Before, When::After] {
-        let before = stage.asked(KEYS);
-        stage.aml.trouble(1, "POST", KEYS, Trouble::Cut, when);
+        let before = stage.asked(LIST_KEYS_PATH);
+        stage
+            .aml
+            .trouble(1, "POST", LIST_KEYS_PATH, Trouble::Cut, when);
         let error = stage
-            .wait(cloud.call(&stage.question(Method::Post, KEYS)))
+            .wait(cloud.call(&stage.question(Method::Post, LIST_KEYS_PATH)))
             .unwrap_err();
         assert_eq!(
-            (error.kind(), stage.asked(KEYS) - before),
+            (error.kind(), stage.asked(LIST_KEYS_PATH) - before),
             (ErrorKind::Unreachable, 1)
         );
         assert!(!shown(&error).contains("api-version"));
@@ -68,9 +73,9 @@ fn what_may_have_taken_effect_is_not_sent_again() {
     for number in [500, 502, 503, 504] {
         stage
             .aml
-            .trouble(1, "POST", KEYS, status(number, None), When::After);
+            .trouble(1, "POST", LIST_KEYS_PATH, status(number, None), When::After);
         let answer = stage
-            .wait(cloud.call(&stage.question(Method::Post, KEYS)))
+            .wait(cloud.call(&stage.question(Method::Post, LIST_KEYS_PATH)))
             .unwrap();
         assert_eq!((answer.status.as_u16(), answer.tries), (number, 1));
     }
@@ -94,10 +99,12 @@ fn what_may_be_done_twice_is() {
         let answer = stage.get(&cloud).unwrap();
         assert_eq!((answer.status.as_u16(), answer.tries), (200, 3));
         // A POST too, where whoever asks says so.
-        stage.aml.trouble(1, "POST", KEYS, trouble, When::After);
+        stage
+            .aml
+            .trouble(1, "POST", LIST_KEYS_PATH, trouble, When::After);
         let question = Call {
             repeatable: true,
-            ..stage.question(Method::Post, KEYS)
+            ..stage.question(Method::Post, LIST_KEYS_PATH)
         };
         assert_eq!(stage.wait(cloud.call(&question)).unwrap().tries, 2);
     }

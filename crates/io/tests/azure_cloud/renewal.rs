@@ -6,7 +6,7 @@ use towline_core::cloud::{Audience, Method};
 use towline_testkit::aml::{Trouble, When};
 use towline_testkit::until;
 
-const REFUSED: Trouble = Trouble::Status {
+const TOKEN_REFUSED: Trouble = Trouble::Status {
     status: 401,
     retry_after: None,
 };
@@ -76,7 +76,7 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
     stage.works(&cloud);
     stage
         .aml
-        .trouble(1, "GET", "/workspaces/", REFUSED, When::Before);
+        .trouble(1, "GET", "/workspaces/", TOKEN_REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
     // Whoever is not let in has changed nothing: that try does not count.
     assert_eq!(
@@ -88,9 +88,13 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
         (200, 1, 2)
     );
     // Also where it may not be sent twice: a refusal did nothing.
-    stage
-        .aml
-        .trouble(1, "POST", "/listStorageAccountKeys", REFUSED, When::Before);
+    stage.aml.trouble(
+        1,
+        "POST",
+        "/listStorageAccountKeys",
+        TOKEN_REFUSED,
+        When::Before,
+    );
     let answer = stage
         .wait(cloud.call(&stage.question(Method::Post, "/listStorageAccountKeys")))
         .unwrap();
@@ -104,7 +108,7 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
     );
     stage
         .aml
-        .trouble(9, "GET", "/workspaces/", REFUSED, When::Before);
+        .trouble(9, "GET", "/workspaces/", TOKEN_REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
     assert_eq!(
         (

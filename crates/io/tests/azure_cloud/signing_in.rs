@@ -1,6 +1,6 @@
 //! Each way to sign in.
 
-use crate::stage::{COMMAND, Stage, shown};
+use crate::stage::{SIGN_IN_COMMAND, Stage, shown};
 use towline_core::ErrorKind;
 use towline_core::cloud::Audience;
 
@@ -134,7 +134,7 @@ fn by_a_code_on_another_device() {
     let cloud = stage.cloud("device_code", None);
     let error = stage.get(&cloud).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(error.hints()[0].contains(COMMAND) && stage.told().is_empty());
+    assert!(error.hints()[0].contains(SIGN_IN_COMMAND) && stage.told().is_empty());
     assert!(stage.wait(cloud.sign_in(false)).is_err() && stage.asked("/devicecode") == 0);
     stage.aml.conditions(|conditions| {
         conditions.device.interval = 0;
@@ -172,7 +172,7 @@ fn by_a_code_on_another_device() {
     assert!(
         error.kind() == ErrorKind::Refused
             && shown(&error).contains("has ended")
-            && shown(&error).contains(COMMAND)
+            && shown(&error).contains(SIGN_IN_COMMAND)
     );
 }
 

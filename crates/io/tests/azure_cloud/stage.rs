@@ -14,7 +14,7 @@ use towline_io::azure::identity::{SignIn, Surroundings};
 use towline_io::web::{Answer, Web};
 use towline_testkit::aml::Aml;
 
-pub(crate) const COMMAND: &str = "tow sign-in-please";
+pub(crate) const SIGN_IN_COMMAND: &str = "tow sign-in-please";
 
 pub(crate) struct Stage {
     pub aml: Aml,
@@ -63,7 +63,7 @@ impl Stage {
             keyring: Arc::new(|_| None),
             home: None,
             tell: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
-            command: COMMAND.to_owned(),
+            command: SIGN_IN_COMMAND.to_owned(),
         }
     }
 

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// More than any token has.
-const LARGEST: u64 = 1 << 20;
+/// A larger file is not read; no token comes near this size.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
@@ -41,7 +41,7 @@ impl Cache {
         let mut file = File::open(self.path(what)).ok()?;
         let meta = file.metadata().ok()?;
         let is_open = meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0;
-        if is_open || meta.len() > LARGEST {
+        if is_open || meta.len() > MAX_FILE_BYTES {
             return None;
         }
         let mut bytes = Vec::new();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use towline_core::{Error, Result};
 
 /// How long `az` may take. It starts slowly, and may have to ask over the network.
-const LIMIT: Duration = Duration::from_secs(60);
+const AZ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Which login is asked.
 #[derive(Debug, Clone)]
@@ -58,13 +58,13 @@ impl AzureCli {
         if let Some(profile) = &self.profile {
             command.env("AZURE_CONFIG_DIR", profile);
         }
-        let said = run(command, LIMIT).map_err(|error| {
+        let said = run(command, AZ_TIMEOUT).map_err(|error| {
             Error::refused(format!("{at}: `az` cannot be started")).source_error(error)
         })?;
         let Some(said) = said else {
             let error = Error::unreachable(format!(
                 "{at}: Command timeout: `az account get-access-token` gave no token in {} s",
-                LIMIT.as_secs()
+                AZ_TIMEOUT.as_secs()
             ));
             return Err(error.hint(format!(
                 "see how it goes: {}",
@@ -142,7 +142,7 @@ impl AzureCli {
     /// `az` itself says to type has the scope that is asked for; without it the same refusal comes
     /// again.
     fn wants_more(&self, text: &str, first: &str) -> Option<Error> {
-        const SIGNS: [&str; 6] = [
+        const SECOND_FACTOR_SIGNS: [&str; 6] = [
             "AADSTS50076",
             "AADSTS50079",
             "AADSTS50078",
@@ -150,7 +150,7 @@ impl AzureCli {
             "AADSTS53003",
             "nteractive authentication is needed",
         ];
-        if !SIGNS.iter().any(|sign| text.contains(sign)) {
+        if !SECOND_FACTOR_SIGNS.iter().any(|sign| text.contains(sign)) {
             return None;
         }
         let words = text.lines().find_map(|line| {
@@ -364,7 +364,7 @@ mod tests {
         );
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exit 3"]);
-        let said = run(command, LIMIT).expect("started").expect("ended");
+        let said = run(command, AZ_TIMEOUT).expect("started").expect("ended");
         assert_eq!(
             (
                 said.status.code(),

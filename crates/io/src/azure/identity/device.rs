@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// Between questions where the service does not say.
-const USUAL: Duration = Duration::from_secs(5);
-/// What `slow_down` adds, by RFC 8628.
-const SLOWER: Duration = Duration::from_secs(5);
-/// How long a code is good where the service does not say.
-const GOOD_FOR: u64 = 900;
+/// The grant type of RFC 8628.
+const DEVICE_CODE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// Pause between two questions where the service names none.
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// RFC 8628 adds this to the pause after `slow_down`.
+const SLOW_DOWN_STEP: Duration = Duration::from_secs(5);
+/// A code is good for this long where the service does not say.
+const DEFAULT_CODE_SECONDS: u64 = 900;
 
 /// A token, and what gives the next one.
 #[derive(Debug)]
@@ -104,14 +105,14 @@ pub(super) async fn ask(
         answer
             .get("expires_in")
             .and_then(Value::as_u64)
-            .unwrap_or(GOOD_FOR),
+            .unwrap_or(DEFAULT_CODE_SECONDS),
     );
     let mut pause = answer
         .get("interval")
         .and_then(Value::as_u64)
-        .map_or(USUAL, Duration::from_secs);
+        .map_or(DEFAULT_POLL_INTERVAL, Duration::from_secs);
     let fields = [
-        ("grant_type", GRANT),
+        ("grant_type", DEVICE_CODE_GRANT),
         ("client_id", client),
         ("device_code", code.expose()),
     ];
@@ -122,7 +123,7 @@ pub(super) async fn ask(
             Ok(Ok(answer)) => return granted(login, &answer),
             Ok(Err(refusal)) => next(&refusal.word, pause),
             Err(error) if error.kind() == towline_core::ErrorKind::Unreachable => {
-                Next::Wait(pause + SLOWER)
+                Next::Wait(pause + SLOW_DOWN_STEP)
             }
             Err(error) => return Err(error),
         };
@@ -163,7 +164,7 @@ enum Next {
 fn next(word: &str, pause: Duration) -> Next {
     match word {
         "authorization_pending" => Next::Wait(pause),
-        "slow_down" => Next::Wait(pause + SLOWER),
+        "slow_down" => Next::Wait(pause + SLOW_DOWN_STEP),
         "expired_token" | "code_expired" => Next::Expired,
         "authorization_declined" | "access_denied" => Next::Declined,
         other => Next::Refused(if other.is_empty() {

@@ -366,7 +366,8 @@ impl SignIn {
     }
 
     async fn by_workload(&self, web: &Web, authority: &str, resource: &str) -> Result<Token> {
-        const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+        const CLIENT_ASSERTION_TYPE: &str =
+            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
         let Way::Workload { tenant, client } = &self.way else {
             return Err(Error::bug("another way than workload_identity"));
         };
@@ -402,7 +403,7 @@ impl SignIn {
         let fields = [
             ("grant_type", "client_credentials"),
             ("client_id", client.as_str()),
-            ("client_assertion_type", ASSERTION),
+            ("client_assertion_type", CLIENT_ASSERTION_TYPE),
             ("client_assertion", assertion.expose()),
             ("scope", &scope),
         ];

@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use towline_core::redact::Secret;
 use towline_core::time::Moment;
 
-/// How long before its end a token is replaced.
-const EARLY: i64 = 5 * 60 * 1000;
-/// A token that does not tell its end is used for so long.
-const UNKNOWN: i64 = 5 * 60 * 1000;
+/// A token is replaced this long before its end.
+const RENEW_EARLY_MILLIS: i64 = 5 * 60 * 1000;
+/// A token whose end is unknown is used for this long.
+const UNKNOWN_LIFETIME_MILLIS: i64 = 5 * 60 * 1000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Token {
@@ -25,7 +25,7 @@ impl Token {
         Self {
             secret,
             ends,
-            renew: Moment(half.max(ends.0 - EARLY)),
+            renew: Moment(half.max(ends.0 - RENEW_EARLY_MILLIS)),
         }
     }
 
@@ -48,7 +48,7 @@ impl Token {
         let ends = number("expires_on")
             .or_else(|| number("expires_in").map(|seconds| now.seconds() + seconds))
             .or_else(|| claimed_end(text));
-        let ends = ends.map_or(Moment(now.0 + UNKNOWN), |seconds| {
+        let ends = ends.map_or(Moment(now.0 + UNKNOWN_LIFETIME_MILLIS), |seconds| {
             Moment(seconds.saturating_mul(1000))
         });
         Some(Self::new(Secret::new(text), ends, now))

@@ -7,17 +7,19 @@ use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
 /// The public client id of the Azure CLI, which every tenant knows.
-const CLI_CLIENT: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
-/// Anybody's own tenant.
+const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
+/// The login service takes this word for the user's own tenant.
 const ANY_TENANT: &str = "organizations";
 
-const WORDS: [&str; 4] = [
+/// Credentials that are one word.
+const CREDENTIAL_WORDS: [&str; 4] = [
     "azure_cli",
     "device_code",
     "managed_identity",
     "workload_identity",
 ];
-const KEYS: [&str; 7] = [
+/// Keys of any form of a credential.
+const CREDENTIAL_KEYS: [&str; 7] = [
     "azure_cli",
     "device_code",
     "managed_identity",
@@ -26,7 +28,8 @@ const KEYS: [&str; 7] = [
     "client_id",
     "client_secret",
 ];
-const KNOWN: &str = "azure_cli, device_code, managed_identity, workload_identity, \
+/// Every form of a credential, for messages.
+const CREDENTIAL_FORMS: &str = "azure_cli, device_code, managed_identity, workload_identity, \
     {device_code: CLIENT_ID, tenant_id}, {managed_identity: CLIENT_ID}, \
                      {workload_identity: CLIENT_ID, tenant_id} or \
                          {tenant_id, client_id, client_secret}";
@@ -67,14 +70,15 @@ impl Way {
         let way = match credential {
             None => Self::word("azure_cli"),
             // It may be a secret: it is not repeated unless it is near a word of ours.
-            Some(Credential::Word(word)) if !WORDS.contains(&word.as_str()) => {
-                let error = Error::config(format!("{at}: `credential` is none of {KNOWN}"));
-                return Err(error.maybe_hint(did_you_mean(word, WORDS)));
+            Some(Credential::Word(word)) if !CREDENTIAL_WORDS.contains(&word.as_str()) => {
+                let error =
+                    Error::config(format!("{at}: `credential` is none of {CREDENTIAL_FORMS}"));
+                return Err(error.maybe_hint(did_you_mean(word, CREDENTIAL_WORDS)));
             }
             Some(Credential::Word(word)) => Self::word(word),
             Some(Credential::Map(map)) => {
                 Self::map(at, &|name| map.get(name).cloned(), &|names| {
-                    known_keys(at, map.keys(), names, &KEYS)
+                    known_keys(at, map.keys(), names, &CREDENTIAL_KEYS)
                 })?
             }
         };
@@ -98,7 +102,7 @@ impl Way {
         match word {
             "device_code" => Self::Device {
                 tenant: ANY_TENANT.to_owned(),
-                client: CLI_CLIENT.to_owned(),
+                client: AZURE_CLI_CLIENT_ID.to_owned(),
             },
             "managed_identity" => Self::Managed { client: None },
             "workload_identity" => Self::Workload {
@@ -126,7 +130,7 @@ impl Way {
             let tenant = filled("tenant_id").unwrap_or_else(|| ANY_TENANT.to_owned());
             return Ok(Self::Device {
                 tenant,
-                client: filled("device_code").unwrap_or_else(|| CLI_CLIENT.to_owned()),
+                client: filled("device_code").unwrap_or_else(|| AZURE_CLI_CLIENT_ID.to_owned()),
             });
         }
         if get("managed_identity").is_some() {
@@ -162,7 +166,7 @@ impl Way {
         only(&["azure_cli", "tenant_id"])?;
         match (get("azure_cli"), filled("tenant_id")) {
             (None, None) => Err(Error::config(format!("{at}: `credential` is empty"))
-                .hint(format!("write one of {KNOWN}"))),
+                .hint(format!("write one of {CREDENTIAL_FORMS}"))),
             (Some(value), _) if !value.trim().is_empty() => {
                 Err(Error::config(format!("{at}: `azure_cli` has no value"))
                     .hint("another login of the Azure CLI is `profile: FOLDER`"))
@@ -283,8 +287,8 @@ mod tests {
                     profile: None,
                 },
             ),
-            ("device_code", device(ANY_TENANT, CLI_CLIENT)),
-            ("{device_code: ''}", device(ANY_TENANT, CLI_CLIENT)),
+            ("device_code", device(ANY_TENANT, AZURE_CLI_CLIENT_ID)),
+            ("{device_code: ''}", device(ANY_TENANT, AZURE_CLI_CLIENT_ID)),
             ("{device_code: c, tenant_id: t}", device("t", "c")),
             ("managed_identity", Way::Managed { client: None }),
             ("{managed_identity: c}", Way::Managed { client: own("c") }),

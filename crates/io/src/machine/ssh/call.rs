@@ -17,13 +17,13 @@ use towline_core::{Error, Result};
 /// a 255, so that it is not taken for one of ssh's own. The two halves of the mark are words, so
 /// that a shell that prints its command does not print the mark. No variable is set before the
 /// command, and a program of the name of a shell's own command is still meant.
-const BEGIN: &str = r#"cd 2>/dev/null; printf %s%s "$1" "$2" >&2; printf %s%s "$1" "$2"; (shift 2; exec "$@"); e=$?; [ $e -eq 255 ] && printf %s%s "$2" "$1" >&2; exit $e"#;
+const BEGIN_SCRIPT: &str = r#"cd 2>/dev/null; printf %s%s "$1" "$2" >&2; printf %s%s "$1" "$2"; (shift 2; exec "$@"); e=$?; [ $e -eq 255 ] && printf %s%s "$2" "$1" >&2; exit $e"#;
 
-/// Linux takes no longer word, and the line is one.
-const LONGEST_LINE: usize = 128 * 1024 - 1;
+/// Linux limits one argument of a program to this length, and the whole command is one argument.
+const MAX_COMMAND_BYTES: usize = 128 * 1024 - 1;
 
-/// Until a server that is full is asked again.
-const FULL: Duration = Duration::from_millis(100);
+/// Pause before a server that takes no more sessions is asked again.
+const FULL_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(super) struct Call {
@@ -88,10 +88,12 @@ impl Host {
                         self.name
                     )));
                 }
-                Begun::Full if Instant::now() + FULL > deadline => return Err(self.crowded()),
+                Begun::Full if Instant::now() + FULL_RETRY_PAUSE > deadline => {
+                    return Err(self.crowded());
+                }
                 Begun::Full => {
                     drop(slot);
-                    self.slots.pause(FULL);
+                    self.slots.pause(FULL_RETRY_PAUSE);
                 }
                 Begun::Cut(said) => return Err(self.cut(&said)),
                 Begun::Mute(said) => {
@@ -132,13 +134,20 @@ impl Host {
     }
 
     fn begin(&self, words: &[&str], marks: &Marks, deadline: Instant) -> Result<Begun> {
-        let all: Vec<&str> = ["/bin/sh", "-c", BEGIN, "tow", &marks.first, &marks.second]
-            .iter()
-            .chain(words)
-            .copied()
-            .collect();
+        let all: Vec<&str> = [
+            "/bin/sh",
+            "-c",
+            BEGIN_SCRIPT,
+            "tow",
+            &marks.first,
+            &marks.second,
+        ]
+        .iter()
+        .chain(words)
+        .copied()
+        .collect();
         let line = quote::login_line(&all);
-        if line.len() > LONGEST_LINE {
+        if line.len() > MAX_COMMAND_BYTES {
             return Err(Error::refused(format!(
                 "`{}` is too long for one command: {} bytes",
                 shown(words),

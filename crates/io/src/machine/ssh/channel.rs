@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::process;
 
-/// What an `ssh` says aloud when the far side has taken the connection.
-const TAKEN: &str = "master session id";
-/// How long a program that has hung up may take to be gone.
-const LEAVING: Duration = Duration::from_millis(300);
+/// `ssh -v` prints these words once the far side has accepted the connection.
+const ACCEPTED_SIGN: &str = "master session id";
+/// How long an `ssh` whose output has ended may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a master may take to answer on its own socket.
-const AT_HAND: Duration = Duration::from_secs(3);
+const MASTER_REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A plain connection to a port over there.
 pub(crate) struct Channel {
@@ -33,7 +33,7 @@ impl Channel {
         let seen = running.clone();
         let is_cut = move || match &mut *seen.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(running) => !matches!(
-                running.wait(Some(Instant::now() + LEAVING)),
+                running.wait(Some(Instant::now() + EXIT_TIMEOUT)),
                 Ok(None | Some(0))
             ),
             None => false,
@@ -66,7 +66,7 @@ pub(crate) struct Heard(Running);
 impl Heard {
     /// Whether the far side has taken the connection.
     pub(crate) fn is_taken(&self) -> bool {
-        String::from_utf8_lossy(&self.0.said().so_far()).contains(TAKEN)
+        String::from_utf8_lossy(&self.0.said().so_far()).contains(ACCEPTED_SIGN)
     }
 
     /// Whether there was no master to speak to.
@@ -172,7 +172,7 @@ impl Host {
                 .into_iter()
                 .filter_map(|pid| process::facts(pid).map(|facts| (pid, facts.started))),
         );
-        let _ = self.control_within(known, "exit", AT_HAND);
+        let _ = self.control_within(known, "exit", MASTER_REPLY_TIMEOUT);
         for (pid, started) in all {
             // A number may have become another's.
             if process::facts(pid).is_some_and(|facts| facts.started == started) {
@@ -200,7 +200,7 @@ impl SshTransport {
     /// Makes sure of a master, asking nobody. One that does not even answer here is put an end to.
     pub(crate) fn sign_in(&self) -> Result<()> {
         let known = self.0.known(false)?;
-        match self.0.control_within(&known, "check", AT_HAND) {
+        match self.0.control_within(&known, "check", MASTER_REPLY_TIMEOUT) {
             Err(error) if error.kind() == ErrorKind::Unreachable => self.0.end_master(&known),
             answer => drop(answer?),
         }
@@ -229,7 +229,7 @@ impl SshTransport {
     /// Lets the shared connection go once nobody uses it.
     pub fn let_go(&self) {
         if let Ok(known) = self.0.known(false) {
-            let _ = self.0.control_within(&known, "stop", AT_HAND);
+            let _ = self.0.control_within(&known, "stop", MASTER_REPLY_TIMEOUT);
         }
     }
 }

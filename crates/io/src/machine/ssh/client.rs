@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long `ssh -V` may take.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client {
@@ -49,7 +50,7 @@ impl Client {
         let mut command = Command::new(program);
         command.arg("-V").current_dir("/");
         let ran = Running::start(&mut command)
-            .and_then(|mut running| running.finish(&[], Instant::now() + PATIENCE));
+            .and_then(|mut running| running.finish(&[], Instant::now() + VERSION_TIMEOUT));
         ran.ok().flatten().map_or(Self::NEWEST, |ran| {
             Self::of(&format!(
                 "{}{}",

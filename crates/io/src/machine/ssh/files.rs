@@ -2,7 +2,7 @@
 
 use super::super::token;
 use super::slots::Stay;
-use super::{Host, START};
+use super::{Host, START_TIMEOUT};
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use towline_core::{Error, Result};
 /// The bytes are followed by a token that nobody else knows. A connection that is cut leaves a file
 /// without it, which goes; the size need not be known before. `dd` takes the token off again, and
 /// has the disk keep the file before it gets its name. Nobody may be left to hear why it failed.
-const PUT: &str = r#"case $1 in ./*) cd || exit 1;; esac;
+const PUT_SCRIPT: &str = r#"case $1 in ./*) cd || exit 1;; esac;
 umask 077; trap "" PIPE; d=${1%/*}/; t=$d.tow-$2;
 if [ -d "$1" ]; then echo "a folder is in the way" >&2; exit 1; fi;
 mkdir -p "$d" || exit 1;
@@ -30,7 +30,7 @@ rm -f "$t"; exit 1"#;
 
 /// Only what says that nothing is there means that: a folder that cannot be looked into is an
 /// error.
-const GET: &str = r#"case $1 in ./*) cd || exit 65;; esac;
+const GET_SCRIPT: &str = r#"case $1 in ./*) cd || exit 65;; esac;
 if [ -e "$1" ]; then :; else
 e=$(LC_ALL=C ls -dL "$1" 2>&1 >/dev/null) && e="it comes and goes";
 case $e in *": No such file or directory" | *": Not a directory") exit 66;; esac;
@@ -38,10 +38,11 @@ echo "$e" >&2; exit 65; fi;
 if [ -d "$1" ]; then echo "it is a folder" >&2; exit 65; fi;
 exec < "$1" || exit 65; tail -c "+$2" | head -c "$3""#;
 
-const MISSING: i32 = 66;
+/// [`GET_SCRIPT`] exits with this code when there is no such file.
+const MISSING_EXIT_CODE: i32 = 66;
 
-/// How long reading a part may take.
-const READ: Duration = Duration::from_secs(600);
+/// How long reading one part of a file may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Below the home, and never taken for an option.
 fn plain(path: &str) -> String {
@@ -55,15 +56,15 @@ fn plain(path: &str) -> String {
 impl Host {
     pub(super) fn put(self: &Arc<Self>, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
         let (script, path, suffix, end, mode) = (
-            PUT.replace('\n', " "),
+            PUT_SCRIPT.replace('\n', " "),
             plain(path),
             token()?,
             token()?,
             format!("{:o}", mode & 0o7777),
         );
         let words = ["/bin/sh", "-c", &script, "tow", &path, &suffix, &end, &mode];
-        let started = self.start(&words, Stay::Short, Instant::now() + START)?;
-        let mut call = started.ok_or_else(|| self.late(&["put", &path], START))?;
+        let started = self.start(&words, Stay::Short, Instant::now() + START_TIMEOUT)?;
+        let mut call = started.ok_or_else(|| self.late(&["put", &path], START_TIMEOUT))?;
         if let Some(mut input) = call.input() {
             match send(bytes, &mut *input) {
                 // Why it wants no more is in what it says.
@@ -93,17 +94,17 @@ impl Host {
             range.start.saturating_add(1).min(most).to_string(),
             range.end.saturating_sub(range.start).min(most).to_string(),
         );
-        let (script, path) = (GET.replace('\n', " "), plain(path));
+        let (script, path) = (GET_SCRIPT.replace('\n', " "), plain(path));
         let words = ["/bin/sh", "-c", &script, "tow", &path, &from, &length];
-        let late = || self.late(&["get", &path], READ);
+        let late = || self.late(&["get", &path], READ_TIMEOUT);
         let ran = self
-            .start(&words, Stay::Short, Instant::now() + READ)?
+            .start(&words, Stay::Short, Instant::now() + READ_TIMEOUT)?
             .ok_or_else(late)?
             .finish(&[])?
             .ok_or_else(late)?;
         match ran.code {
             0 => Ok(Some(ran.out)),
-            MISSING => Ok(None),
+            MISSING_EXIT_CODE => Ok(None),
             _ => Err(self.failed("read", &path, &ran.err)),
         }
     }

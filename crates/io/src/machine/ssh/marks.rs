@@ -4,8 +4,8 @@ use super::super::token;
 use std::io::{BufRead, BufReader, Read};
 use towline_core::Result;
 
-/// How much a profile may print.
-const NOISE: usize = 1 << 20;
+/// Bytes that a login profile may print before the command begins.
+const MAX_NOISE_BYTES: usize = 1 << 20;
 
 /// Two words that nobody has by chance: in this order where the command begins, in the other after
 /// a 255 of its own.
@@ -54,7 +54,7 @@ pub(super) fn past<R: Read>(
     let mut noise = Vec::new();
     loop {
         let (used, is_there) = match output.fill_buf() {
-            Ok(piece) if !piece.is_empty() && noise.len() < NOISE => {
+            Ok(piece) if !piece.is_empty() && noise.len() < MAX_NOISE_BYTES => {
                 // The mark may have begun in what came before.
                 let from = noise.len().saturating_sub(mark.len() - 1);
                 noise.extend_from_slice(piece);

@@ -12,16 +12,17 @@ use towline_core::transport::Ran;
 use towline_core::{Error, Result};
 use towline_host::{filesystem, lock};
 
-/// What ssh writes when it would open a connection of its own: the master was not there.
+/// Our `ProxyCommand` prints this when ssh would open a connection of its own because there is no
+/// master.
 pub(super) const NO_MASTER: &str = "tow-no-master";
 
 /// How long a question to a program of this machine may take.
-const LOCAL: Duration = Duration::from_secs(30);
+const LOCAL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long another `tow` may take to sign in while we wait; it may be asking its user.
-const QUEUE: Duration = Duration::from_secs(90);
-/// Until a master whose network is gone has noticed: three signs of life, five seconds apart, and
-/// some more.
-const PROBE: Duration = Duration::from_secs(25);
+const SIGN_IN_LOCK_TIMEOUT: Duration = Duration::from_secs(90);
+/// A master notices within this time that its network is gone: after three keepalives, five seconds
+/// apart, and some more.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(25);
 
 impl Host {
     /// What the user's configuration says; asked once, and again when `fresh`.
@@ -84,7 +85,7 @@ impl Host {
     }
 
     pub(super) fn control(&self, known: &Known, order: &str) -> Result<Ran> {
-        self.control_within(known, order, LOCAL)
+        self.control_within(known, order, LOCAL_TIMEOUT)
     }
 
     pub(super) fn control_within(
@@ -116,7 +117,7 @@ impl Host {
         }
         // After a sleep of this machine the master may not know yet that its connection is dead. It
         // ends once it does.
-        if self.answers(Instant::now() + PROBE)? {
+        if self.answers(Instant::now() + PROBE_TIMEOUT)? {
             return Ok(());
         }
         self.ensure_master(may_ask).map(drop)
@@ -174,7 +175,7 @@ impl Host {
         }
         let begun = Instant::now();
         while !lock::try_lock(&file).map_err(failed)? {
-            if begun.elapsed() > QUEUE {
+            if begun.elapsed() > SIGN_IN_LOCK_TIMEOUT {
                 return Err(Error::unreachable(format!(
                     "another tow is still signing in to `{}`",
                     self.name
@@ -189,7 +190,7 @@ impl Host {
 
 /// A short question to a program of this machine.
 fn ask(command: &mut Command) -> Result<Ran> {
-    ask_within(command, LOCAL)
+    ask_within(command, LOCAL_TIMEOUT)
 }
 
 fn ask_within(command: &mut Command, limit: Duration) -> Result<Ran> {

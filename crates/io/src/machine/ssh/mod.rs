@@ -33,15 +33,15 @@ use std::time::{Duration, Instant};
 use towline_core::transport::{Forward, Login, Ran, Session, Transport};
 use towline_core::{Error, Result};
 
-/// The most bytes that the path of a folder for control sockets may have: a socket's address takes
-/// 104 in all on some systems, and ssh adds to the name while it makes one.
-pub const LONGEST_FOLDER: usize = 104 - "/0123456789ab.0123456789abcdef\0".len();
+/// The longest path of a folder for control sockets. A socket's address holds 104 bytes on some
+/// systems, and ssh adds a suffix to the name while it makes the socket.
+pub const MAX_SOCKET_FOLDER_BYTES: usize = 104 - "/0123456789ab.0123456789abcdef\0".len();
 
-/// How long a host may take to answer at all, where nobody says otherwise.
-const ANSWER: Duration = Duration::from_secs(15);
+/// How long a host may take to accept a connection, unless the caller says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a command may take to begin, where nobody sets a limit.
-const START: Duration = Duration::from_secs(60);
+/// How long a command may take to begin, unless the caller sets a limit.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 pub struct SshTransport(Arc<Host>);
@@ -76,7 +76,7 @@ struct Known {
 
 impl SshTransport {
     /// `host` as the user would say it to `ssh`. `sockets` is a folder of ours for control sockets,
-    /// of at most [`LONGEST_FOLDER`] bytes; it is made, for this user alone. Hosts that are met for
+    /// of at most [`MAX_SOCKET_FOLDER_BYTES`] bytes; it is made, for this user alone. Hosts that are met for
     /// the first time are written to `known_hosts`.
     pub fn new(
         host: &str,
@@ -93,15 +93,15 @@ impl SshTransport {
             absolute(known_hosts.into()),
         );
         let length = sockets.as_os_str().len();
-        if length > LONGEST_FOLDER {
+        if length > MAX_SOCKET_FOLDER_BYTES {
             let error = Error::config(format!(
-                "{} is too long for the sockets of ssh: {length} bytes, where {LONGEST_FOLDER} fit",
+                "{} is too long for the sockets of ssh: {length} bytes, where {MAX_SOCKET_FOLDER_BYTES} fit",
                 sockets.display()
             ));
             return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
         }
         resolved::literal(&sockets)?;
-        let (program, timeout) = ("ssh".into(), ANSWER);
+        let (program, timeout) = ("ssh".into(), CONNECT_TIMEOUT);
         Ok(Self(Arc::new(Host {
             name,
             ssh_config,
@@ -218,8 +218,12 @@ impl Transport for SshTransport {
     }
 
     fn spawn(&self, words: &[&str]) -> Result<Box<dyn Session>> {
-        let call = self.0.start(words, Stay::Long, Instant::now() + START)?;
-        Ok(Box::new(call.ok_or_else(|| self.0.late(words, START))?))
+        let call = self
+            .0
+            .start(words, Stay::Long, Instant::now() + START_TIMEOUT)?;
+        Ok(Box::new(
+            call.ok_or_else(|| self.0.late(words, START_TIMEOUT))?,
+        ))
     }
 
     fn put(&self, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {

@@ -141,21 +141,21 @@ pub(super) fn literal(path: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
-    const PLAIN: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile \
+    const PLAIN_CONFIG: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile \
         ~/.ssh/id_rsa\nidentityfile /keys/a b\nstricthostkeychecking ask\n\
                          userknownhostsfile /home/m e/.ssh/known_hosts /home/m \
                              e/.ssh/known_hosts2\n";
 
     #[test]
     fn new_hosts_are_taken_and_ours_comes_first() {
-        let options = Resolved::parse(PLAIN)
+        let options = Resolved::parse(PLAIN_CONFIG)
             .host_key_options(Path::new("/state/100%/known_hosts"), Client::NEWEST)
             .expect("fine");
         let files = "UserKnownHostsFile=\"/state/100%%/known_hosts\" \"/home/m \
             e/.ssh/known_hosts\" \"/home/m e/.ssh/known_hosts2\"";
         assert_eq!(options, ["StrictHostKeyChecking=accept-new", files]);
         assert!(
-            Resolved::parse(PLAIN)
+            Resolved::parse(PLAIN_CONFIG)
                 .host_key_options(Path::new("/a\"b"), Client::NEWEST)
                 .is_err()
         );
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn what_the_user_has_set_stays() {
-        let text = PLAIN
+        let text = PLAIN_CONFIG
             .replace("checking ask", "checking true")
             .replace("/home/m e/.ssh/known_hosts2", "/cluster/keys");
         assert_eq!(
@@ -172,7 +172,7 @@ mod tests {
                 .expect("fine"),
             [""; 0]
         );
-        let text = PLAIN.replace("checking ask", "checking false");
+        let text = PLAIN_CONFIG.replace("checking ask", "checking false");
         assert_eq!(
             Resolved::parse(&text)
                 .host_key_options(Path::new("/ours"), Client::NEWEST)
@@ -185,35 +185,38 @@ mod tests {
     #[test]
     fn another_machine_is_another_connection() {
         let digest = |text: &str| Resolved::parse(text).digest("login", None);
-        assert_eq!(digest(PLAIN), digest(&PLAIN.replace("id_rsa", "other")));
-        assert_ne!(
-            digest(PLAIN),
-            digest(&PLAIN.replace("10.0.0.1", "10.0.0.2"))
+        assert_eq!(
+            digest(PLAIN_CONFIG),
+            digest(&PLAIN_CONFIG.replace("id_rsa", "other"))
         );
         assert_ne!(
-            digest(PLAIN),
-            digest(&format!("{PLAIN}proxyjump bastion\n"))
+            digest(PLAIN_CONFIG),
+            digest(&PLAIN_CONFIG.replace("10.0.0.1", "10.0.0.2"))
         );
-        assert_eq!(digest(PLAIN).len(), 12);
+        assert_ne!(
+            digest(PLAIN_CONFIG),
+            digest(&format!("{PLAIN_CONFIG}proxyjump bastion\n"))
+        );
+        assert_eq!(digest(PLAIN_CONFIG).len(), 12);
     }
 
     #[test]
     fn keys_have_the_names_that_ssh_gives_them() {
-        assert_eq!(Resolved::parse(PLAIN).key_name(), "10.0.0.1");
+        assert_eq!(Resolved::parse(PLAIN_CONFIG).key_name(), "10.0.0.1");
         assert_eq!(
-            Resolved::parse(&PLAIN.replace("port 22", "port 2200")).key_name(),
+            Resolved::parse(&PLAIN_CONFIG.replace("port 22", "port 2200")).key_name(),
             "[10.0.0.1]:2200"
         );
         assert_eq!(
-            Resolved::parse(&format!("{PLAIN}hostkeyalias c\n")).key_name(),
+            Resolved::parse(&format!("{PLAIN_CONFIG}hostkeyalias c\n")).key_name(),
             "c"
         );
         assert_eq!(
-            Resolved::parse(PLAIN).keys_tried(None, true),
+            Resolved::parse(PLAIN_CONFIG).keys_tried(None, true),
             ["those of your agent"]
         );
         assert_eq!(
-            Resolved::parse(&format!("{PLAIN}identityagent none\n")).keys_tried(None, true),
+            Resolved::parse(&format!("{PLAIN_CONFIG}identityagent none\n")).keys_tried(None, true),
             [""; 0]
         );
     }

@@ -3,21 +3,22 @@
 use super::super::group::Group;
 use super::super::running::Said;
 use super::master::unseen;
-use super::{Host, Known, START, judge};
+use super::{Host, Known, START_TIMEOUT, judge};
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use towline_core::Result;
 
-const OPTIONS: [&str; 4] = [
+/// Options of every master.
+const MASTER_OPTIONS: [&str; 4] = [
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
     "ClearAllForwardings=yes",
     "LogLevel=INFO",
 ];
 
-/// How long a host that wants to ask a person is not asked again on its own account.
-const UNATTENDED: Duration = Duration::from_secs(3600);
+/// A host that wants to ask a person is not tried again without one for this long.
+const UNATTENDED_RETRY_PAUSE: Duration = Duration::from_secs(3600);
 
 impl Host {
     /// A host that wanted to ask somebody will want to again. Each try is a failed login in its
@@ -29,8 +30,9 @@ impl Host {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        match refused.filter(|(at, digest, _)| at.elapsed() < UNATTENDED && *digest == known.digest)
-        {
+        match refused.filter(|(at, digest, _)| {
+            at.elapsed() < UNATTENDED_RETRY_PAUSE && *digest == known.digest
+        }) {
             Some((_, _, said)) => Err(self
                 .case(&known.resolved, std::env::home_dir().as_deref(), false)
                 .judge(&said)),
@@ -116,7 +118,7 @@ impl Host {
             .client
             .knows_remote_command()
             .then_some("RemoteCommand=none");
-        for option in OPTIONS
+        for option in MASTER_OPTIONS
             .into_iter()
             .chain(remote_command)
             .chain(known.host_keys.iter().map(String::as_str))
@@ -154,12 +156,12 @@ fn attempt(command: &mut Command, may_ask: bool) -> Result<Option<String>> {
         .transpose()
         .map_err(unseen)?
         .unwrap_or_default();
-    let deadline = (!may_ask).then(|| Instant::now() + START);
+    let deadline = (!may_ask).then(|| Instant::now() + START_TIMEOUT);
     Ok(match group.wait_until(deadline).map_err(unseen)? {
         Some(0) => None,
         Some(_) => Some(String::from_utf8_lossy(&said.at_last()).into_owned()),
         None => Some(format!(
-            "{}\nssh: signing in timed out after {START:?}",
+            "{}\nssh: signing in timed out after {START_TIMEOUT:?}",
             String::from_utf8_lossy(&said.so_far())
         )),
     })

@@ -4,9 +4,10 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-const ALL: usize = 8;
-/// Sessions that go on for long leave room for those that do not.
-const LONG: usize = 6;
+/// Sessions of one master that are open at once.
+const MAX_SESSIONS: usize = 8;
+/// Long sessions that are open at once; the rest of the slots is for short ones.
+const MAX_LONG_SESSIONS: usize = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stay {
@@ -36,8 +37,9 @@ pub(super) struct Slot {
 impl Slots {
     /// `None` when none is free until the deadline.
     pub(super) fn take(self: &Arc<Self>, stay: Stay, deadline: Instant) -> Option<Slot> {
-        let is_full =
-            |used: &mut Used| used.all >= ALL || (stay == Stay::Long && used.long >= LONG);
+        let is_full = |used: &mut Used| {
+            used.all >= MAX_SESSIONS || (stay == Stay::Long && used.long >= MAX_LONG_SESSIONS)
+        };
         let used = self.used.lock().expect("no panic while held");
         let timeout = deadline.saturating_duration_since(Instant::now());
         let (mut used, waited) = self
@@ -81,13 +83,13 @@ mod tests {
         let slots = Arc::<Slots>::default();
         let at_once = Instant::now();
         let long: Vec<_> = std::iter::from_fn(|| slots.take(Stay::Long, at_once))
-            .take(ALL)
+            .take(MAX_SESSIONS)
             .collect();
-        assert_eq!(long.len(), LONG);
+        assert_eq!(long.len(), MAX_LONG_SESSIONS);
         let short: Vec<_> = std::iter::from_fn(|| slots.take(Stay::Short, at_once))
-            .take(ALL)
+            .take(MAX_SESSIONS)
             .collect();
-        assert_eq!(short.len(), ALL - LONG);
+        assert_eq!(short.len(), MAX_SESSIONS - MAX_LONG_SESSIONS);
         drop(long);
         assert!(slots.take(Stay::Long, at_once).is_some());
     }
