@@ -4,8 +4,11 @@
 use crate::codec::{Malformed, Reader, put_bytes, put_number};
 use crate::digest::Digest;
 use crate::pack::{Frame, Pack, Part};
+use crate::pending_deletion;
 use crate::problem::{Problem, Result};
-use crate::root::{Root, put_frame, read_frame};
+use crate::prune::roots;
+use crate::root::{Root, put_frame, read, read_frame};
+use crate::store::BlobStore;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
@@ -14,6 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes of the digest that seals a record.
 const SEAL_BYTES: usize = 8;
+/// A lost index is rebuilt from this many of the newest roots.
+const REBUILD_ROOTS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Index {
@@ -29,6 +34,37 @@ pub(crate) struct Index {
 }
 
 impl Index {
+    /// The index of a store, without the packs that are about to be deleted. A lost or damaged
+    /// index is rebuilt from the store.
+    pub(crate) fn open(store: &dyn BlobStore, file: &Path) -> Result<Self> {
+        let mut index = Self::load(file)?;
+        let is_new = !file.exists() || index.is_partial();
+        for (_, list) in pending_deletion::lists(store)? {
+            // The name is made of moment and content, because the same packs may be listed twice.
+            let name = Digest::of(list.path().as_bytes());
+            if !index.knows_list(&name) {
+                let packs = pending_deletion::packs(store, &list)?;
+                index.drop_listed(name, packs.into_iter().collect());
+            }
+        }
+        if is_new {
+            // The newest few roots name most of what the store holds.
+            let mut roots = roots(store)?;
+            roots.sort_by_key(|root| std::cmp::Reverse(root.changed));
+            for root in roots.iter().take(REBUILD_ROOTS) {
+                if let Ok(root) = read(store, &root.blob) {
+                    index.learn(&root);
+                }
+            }
+        }
+        // Somebody may have emptied the store: content that is not there is stored again.
+        let known = index.packs();
+        if !known.is_empty() {
+            index.strike(&store.missing(&known)?);
+        }
+        Ok(index)
+    }
+
     /// Reads what is whole; a torn or damaged end is left out.
     pub(crate) fn load(file: &Path) -> Result<Self> {
         let mut index = Self {
@@ -144,7 +180,7 @@ impl Index {
     }
 
     /// Strikes packs that were given up.
-    pub(crate) fn drop_listed(&mut self, name: Digest, packs: HashSet<Digest>) {
+    fn drop_listed(&mut self, name: Digest, packs: HashSet<Digest>) {
         let frames = &self.frames;
         self.chunks.retain(|_, (frame, _)| {
             frames
@@ -156,7 +192,7 @@ impl Index {
     }
 
     /// Packs that something known lies in.
-    pub(crate) fn packs(&self) -> Vec<Digest> {
+    fn packs(&self) -> Vec<Digest> {
         let used: HashSet<Digest> = self
             .chunks
             .values()
@@ -166,7 +202,7 @@ impl Index {
     }
 
     /// Strikes packs that turn out not to be there.
-    pub(crate) fn strike(&mut self, packs: &[Digest]) {
+    fn strike(&mut self, packs: &[Digest]) {
         if packs.is_empty() {
             return;
         }
@@ -181,7 +217,7 @@ impl Index {
     }
 
     /// Everything a root tells: how a lost index comes back.
-    pub(crate) fn learn(&mut self, root: &Root) {
+    fn learn(&mut self, root: &Root) {
         let mut parts: HashMap<u32, Vec<Part>> = HashMap::new();
         for (digest, (place, length)) in root.chunks() {
             if !self.has(&digest) {
