@@ -1,19 +1,22 @@
 //! The one object per snapshot: its manifest, and where in which pack each chunk lies.
 
+mod subset;
+mod summary;
+
+pub(crate) use summary::MAX_SUMMARY_BYTES;
+pub use summary::Summary;
+
 use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
 use crate::digest::Digest;
-use crate::manifest::{Entry, Flavor, Kind, Manifest};
+use crate::manifest::{Entry, Flavor, Manifest};
 use crate::pack::{Frame, MAX_FRAME_BYTES};
 use crate::problem::{Problem, Result};
 use crate::store::{Blob, BlobStore};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use summary::BACKUP_MAGIC;
 
 /// The first bytes of a snapshot's root, with the version of its format.
 const SNAPSHOT_MAGIC: &[u8] = b"towline snapshot 1\n";
-/// The first bytes of a backup's root. A summary follows, which can be read without the rest.
-const BACKUP_MAGIC: &[u8] = b"towline backup 1\n";
-/// No summary is longer. All of it lies within this many bytes at the beginning of the object.
-pub(crate) const MAX_SUMMARY_BYTES: usize = 8 << 10;
 /// No manifest unpacks to more.
 const MAX_BODY_BYTES: usize = 1 << 30;
 
@@ -31,24 +34,6 @@ pub struct About {
     pub taken: i64,
     /// The name of the folder it was taken of.
     pub name: String,
-}
-
-/// What a list of backups shows, without reading all of each.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Summary {
-    /// Milliseconds since 1970, by the clock of whoever took it.
-    pub taken: i64,
-    /// The workspace.
-    pub name: String,
-    /// Where it was then.
-    pub host: String,
-    pub folder: String,
-    pub files: u64,
-    pub bytes: u64,
-    /// Bytes that were new to the store.
-    pub stored: u64,
-    /// What could not be read, or kept changing.
-    pub doubtful: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -204,71 +189,6 @@ impl Root {
         chunks
     }
 
-    /// The same with only some of its entries, and the folders these lie in.
-    #[must_use]
-    pub fn only(&self, wanted: impl Fn(&Entry) -> bool) -> Self {
-        let chosen: Vec<&Entry> = self
-            .manifest
-            .entries
-            .iter()
-            .filter(|entry| wanted(entry))
-            .collect();
-        let mut folders: HashSet<&[u8]> = HashSet::new();
-        for entry in &chosen {
-            let mut path = &*entry.path;
-            while let Some(at) = path.iter().rposition(|byte| *byte == b'/') {
-                path = &path[..at];
-                folders.insert(path);
-            }
-        }
-        let chunks = self.chunks();
-        let mut part = Self {
-            about: self.about.clone(),
-            summary: self.summary.clone(),
-            packs: self.packs.clone(),
-            frames: self.frames.clone(),
-            ..Self::default()
-        };
-        (part.manifest.flavor, part.manifest.top) = (self.manifest.flavor, self.manifest.top);
-        let files: HashMap<&[u8], &Entry> = match self.manifest.flavor {
-            Flavor::Code => HashMap::new(),
-            Flavor::Workspace => self
-                .manifest
-                .entries
-                .iter()
-                .map(|entry| (&*entry.path, entry))
-                .collect(),
-        };
-        // The first of several names that comes along is the file.
-        let mut first: HashMap<&[u8], Box<[u8]>> = HashMap::new();
-        let mut seen = HashSet::new();
-        for entry in &self.manifest.entries {
-            let leads_to_one = entry.kind == Kind::Folder && folders.contains(&*entry.path);
-            if !wanted(entry) && !leads_to_one {
-                continue;
-            }
-            let mut entry = entry.clone();
-            if let Kind::Same(name) = &entry.kind {
-                if let Some(known) = first.get(&**name) {
-                    entry.kind = Kind::Same(known.clone());
-                } else if let Some((path, file)) = files.get_key_value(&**name) {
-                    first.insert(path, entry.path.clone());
-                    entry.kind = file.kind.clone();
-                }
-            } else if let Some((path, _)) = files.get_key_value(&*entry.path) {
-                first.insert(path, entry.path.clone());
-            }
-            part.places.extend(
-                entry
-                    .chunks()
-                    .filter(|(digest, _)| seen.insert(**digest))
-                    .filter_map(|(digest, _)| chunks.get(digest).map(|(place, _)| *place)),
-            );
-            part.manifest.entries.push(entry);
-        }
-        part
-    }
-
     fn check_places(&self) -> Result<()> {
         let mut lengths: HashMap<&Digest, u64> = HashMap::new();
         let mut places = self.places.iter();
@@ -364,63 +284,4 @@ pub fn read(store: &dyn BlobStore, blob: &Blob) -> Result<Root> {
         .get(blob)?
         .ok_or_else(|| Problem::NoSnapshot(blob.digest()))?;
     Root::decode(&bytes, &blob.digest())
-}
-
-impl Summary {
-    fn encode(&self) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
-        put_signed(&mut body, self.taken);
-        for text in [&self.name, &self.host, &self.folder] {
-            put_bytes(&mut body, text.as_bytes());
-        }
-        for number in [self.files, self.bytes, self.stored, self.doubtful] {
-            put_number(&mut body, number);
-        }
-        if body.len() > MAX_SUMMARY_BYTES {
-            return Err(Problem::hostile("its names are too long"));
-        }
-        let mut out = Vec::new();
-        put_bytes(&mut out, &body);
-        Ok(out)
-    }
-
-    /// The summary at the beginning of a backup and what follows it; `None` for what is no backup.
-    fn split(bytes: &[u8]) -> Result<Option<(Self, &[u8])>, Malformed> {
-        let Some(rest) = bytes.strip_prefix(BACKUP_MAGIC) else {
-            return Ok(None);
-        };
-        let mut reader = Reader::new(rest);
-        let body = reader.bytes()?;
-        let mut prefix = Vec::new();
-        put_number(&mut prefix, body.len() as u64);
-        let packed = &rest[prefix.len() + body.len()..];
-        let mut reader = Reader::new(body);
-        let taken = reader.signed()?;
-        let mut text = || {
-            reader
-                .bytes()
-                .map(|text| String::from_utf8_lossy(text).into_owned())
-        };
-        let (name, host, folder) = (text()?, text()?, text()?);
-        let summary = Self {
-            taken,
-            name,
-            host,
-            folder,
-            files: reader.number()?,
-            bytes: reader.number()?,
-            stored: reader.number()?,
-            doubtful: reader.number()?,
-        };
-        reader.end()?;
-        Ok(Some((summary, packed)))
-    }
-
-    /// From the first [`MAX_SUMMARY_BYTES`] bytes of a backup. Not sealed: for people to look at.
-    pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
-        Self::split(bytes)
-            .ok()
-            .flatten()
-            .map(|(summary, _)| summary)
-    }
 }
