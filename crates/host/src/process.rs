@@ -1,8 +1,10 @@
 //! Processes as `/proc` shows them.
 
+use crate::backoff::Backoff;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::collections::HashMap;
 use std::fs;
+use std::time::Duration;
 
 /// One process: its parent and when it started, in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,7 +137,7 @@ pub fn become_subreaper() -> std::io::Result<()> {
 /// whatever lets go of its parent becomes our child.
 pub fn kill_all_descendants() {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let mut pause = 1;
+    let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(100));
     loop {
         for pid in descendants(own) {
             signal(pid, Signal::KILL);
@@ -149,8 +151,7 @@ pub fn kill_all_descendants() {
         }
         // A killed process needs a moment to become a zombie; one that waits for a disk needs
         // longer.
-        std::thread::sleep(std::time::Duration::from_millis(pause));
-        pause = (pause * 2).min(100);
+        std::thread::sleep(backoff.pause());
     }
 }
 

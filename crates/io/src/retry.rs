@@ -162,7 +162,7 @@ mod tests {
         );
         assert!(!call.takes(&answer(429, None)) && !call.takes(&answer(503, Some("1"))));
         let problem = |cause| NoAnswer {
-            said: String::new(),
+            message: String::new(),
             cause,
             after: None,
         };
@@ -190,7 +190,7 @@ mod tests {
         let call = RequestRetry::of_a_call(true);
         let over = |status: StatusCode, seconds, asked: Option<u64>| {
             let problem = NoAnswer {
-                said: String::new(),
+                message: String::new(),
                 cause: Cause::Status(status),
                 after: None,
             };

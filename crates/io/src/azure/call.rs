@@ -3,7 +3,7 @@
 use super::address::{Endpoint, query};
 use super::cloud::Cloud;
 use super::sas::Sas;
-use crate::web::{Answer, AskError, Web, said};
+use crate::web::{Answer, AskError, Web};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -21,7 +21,7 @@ use towline_core::{Error, Result};
 
 /// What identifies us to the service, as far as messages and signatures of our own need it.
 #[derive(Debug, Clone)]
-pub(super) enum Means {
+pub(super) enum Authorization {
     /// With the account's key, where there is one.
     Sas(Sas, Option<Secret>),
     Key(Secret),
@@ -36,7 +36,7 @@ pub(super) struct Service {
     pub(super) account: String,
     pub(super) container: String,
     pub(super) place: String,
-    pub(super) means: Means,
+    pub(super) authorization: Authorization,
     pub(super) provider: AzureCredentialProvider,
     /// Makes addresses to hand out where we have no key to sign with.
     pub(super) signer: MicrosoftAzure,
@@ -61,7 +61,7 @@ impl CredentialProvider for SignedIn {
     }
 }
 
-/// One call. `letter` is the permission it needs.
+/// One call. `permission` is the permission it needs.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) method: Method,
@@ -69,18 +69,18 @@ pub(super) struct Call {
     pub(super) query: String,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Bytes,
-    pub(super) letter: char,
+    pub(super) permission: char,
 }
 
 impl Call {
-    pub(super) fn new(method: Method, key: Option<&str>, letter: char) -> Self {
+    pub(super) fn new(method: Method, key: Option<&str>, permission: char) -> Self {
         Self {
             method,
             key: key.map(str::to_owned),
             query: String::new(),
             headers: Vec::new(),
             body: Bytes::new(),
-            letter,
+            permission,
         }
     }
     pub(super) fn query(mut self, pairs: &[(&str, &str)]) -> Self {
@@ -147,7 +147,7 @@ impl Service {
     }
 
     /// The answer if its status is one of `good`, else what the refusal means.
-    pub(super) async fn demand(&self, call: &Call, good: &[StatusCode]) -> Result<Answer> {
+    pub(super) async fn ask_expecting(&self, call: &Call, good: &[StatusCode]) -> Result<Answer> {
         let answer = self.ask(call).await?;
         if good.contains(&answer.status) {
             Ok(answer)
@@ -177,8 +177,8 @@ impl Service {
     }
 
     fn no_token(&self, error: &object_store::Error) -> Error {
-        let word = match self.means {
-            Means::Token(word) => word,
+        let word = match self.authorization {
+            Authorization::Token(word) => word,
             _ => "its credential",
         };
         // One of ours knows more.
@@ -225,17 +225,18 @@ impl Service {
                 .hint("create it, or correct `container`")
             }
             StatusCode::NOT_FOUND => Error::not_found(format!("there is no {what}")),
-            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => {
-                Error::refused(format!("{what} was changed meanwhile ({})", said(answer)))
-            }
+            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => Error::refused(format!(
+                "{what} was changed meanwhile ({})",
+                answer.message()
+            )),
             StatusCode::BAD_REQUEST if matches!(code.as_str(), "Md5Mismatch" | "InvalidMd5") => {
                 Error::unreachable(format!(
                     "{what}: the bytes arrived damaged ({})",
-                    said(answer)
+                    answer.message()
                 ))
                 .hint("try again")
             }
-            _ => Error::refused(format!("{what}: the service answers {}", said(answer))),
+            _ => Error::refused(format!("{what}: the service answers {}", answer.message())),
         }
     }
 
@@ -262,8 +263,8 @@ impl Service {
             .or_else(|| crate::web::element(&answer.body, "Code"))
             .unwrap_or_default();
         let message = crate::web::element(&answer.body, "Message").unwrap_or_default();
-        let seen = match &self.means {
-            Means::Sas(sas, _) => sas.diagnose(call.letter, theirs),
+        let seen = match &self.authorization {
+            Authorization::Sas(sas, _) => sas.diagnose(call.permission, theirs),
             _ => None,
         };
         if let Some((why, hint)) = seen {
@@ -275,36 +276,39 @@ impl Service {
             return Error::unreachable(format!(
                 "{} lets nobody in from here: its firewall, or a rule of its account ({})",
                 self.place,
-                said(answer)
+                answer.message()
             ))
             .hint(
                 "is the VPN on? the account's owner sees under Networking who may come from where",
             );
         }
         if let Some((why, hint)) = cause_of(&code) {
-            return error(&format!("{why} ({})", said(answer)))
+            return error(&format!("{why} ({})", answer.message()))
                 .hint(hint)
                 .maybe_hint(clock);
         }
-        let refused = match &self.means {
-            Means::Sas(..) => error(&format!("the SAS is not accepted ({})", said(answer))).hint(
-                "was it made \
+        let refused = match &self.authorization {
+            Authorization::Sas(..) => {
+                error(&format!("the SAS is not accepted ({})", answer.message())).hint(
+                    "was it made \
                     for this container, or was its key renewed since?",
-            ),
-            Means::Key(_) => error(&format!(
+                )
+            }
+            Authorization::Key(_) => error(&format!(
                 "the account key is not accepted ({})",
-                said(answer)
+                answer.message()
             ))
             .hint(format!(
                 "is it the key of `{}`, and whole? it may have been \
                     renewed",
                 self.account
             )),
-            Means::Token(word) => error(&format!("{word} may not do this ({})", said(answer)))
-                .hint(
+            Authorization::Token(word) => {
+                error(&format!("{word} may not do this ({})", answer.message())).hint(
                     "it needs the role Storage Blob Data Contributor (or Reader, to read) on the \
                     account or container",
-                ),
+                )
+            }
         };
         refused.maybe_hint(clock)
     }

@@ -4,7 +4,7 @@
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
 use crate::retry::RequestRetry;
-use crate::web::{AskError, WebWhenNeeded, said};
+use crate::web::{AskError, WebWhenNeeded};
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
@@ -89,7 +89,7 @@ impl Endpoints {
             .ok_or_else(|| {
                 let error = Error::config(format!(
                     "{at}: {endpoint} does not tell what cloud it is ({})",
-                    said(&answer)
+                    answer.message()
                 ));
                 error.hint(format!(
                     "`endpoint` is the address of a resource manager, such as {PUBLIC_CLOUD}"

@@ -63,11 +63,11 @@ impl Sas {
     /// What its holder can do, in words: read, list in the whole container `data` until
     /// 2026-02-01….
     pub(super) fn allows(&self, container: &str) -> String {
-        let letters: Vec<&str> = self
+        let permissions: Vec<&str> = self
             .get("sp")
             .unwrap_or_default()
             .chars()
-            .map(permission)
+            .map(permission_name)
             .collect();
         let where_to = match (self.get("sr"), self.get("ss")) {
             (Some("b"), _) => "one blob".to_owned(),
@@ -79,16 +79,16 @@ impl Sas {
             .moment("se")
             .map(|end| format!(" until {end}"))
             .unwrap_or_default();
-        let letters = if letters.is_empty() {
+        let permissions = if permissions.is_empty() {
             "use".to_owned()
         } else {
-            letters.join(", ")
+            permissions.join(", ")
         };
-        format!("{letters} in {where_to}{until}")
+        format!("{permissions} in {where_to}{until}")
     }
 
-    /// Why the service refuses it for an operation that needs `letter`, when it is to be seen.
-    pub fn diagnose(&self, letter: char, now: Moment) -> Option<(String, String)> {
+    /// Why the service refuses it for an operation that needs `permission`, when it is to be seen.
+    pub fn diagnose(&self, permission: char, now: Moment) -> Option<(String, String)> {
         if let Some(end) = self.moment("se").filter(|end| *end <= now) {
             return Some((
                 format!("its SAS expired at {end}"),
@@ -101,26 +101,27 @@ impl Sas {
                 "wait, or make one that starts in the past; is the clock here right?".to_owned(),
             ));
         }
-        let letters = self.get("sp")?;
+        let permissions = self.get("sp")?;
         // What may write may also create; the service asks for either.
-        let holds =
-            |letter: char| letters.contains(letter) || (letter == 'c' && letters.contains('w'));
-        (!holds(letter)).then(|| {
+        let holds = |permission: char| {
+            permissions.contains(permission) || (permission == 'c' && permissions.contains('w'))
+        };
+        (!holds(permission)).then(|| {
             let missing = format!(
-                "its SAS lacks the permission `{letter}` ({}); it has `sp={letters}`",
-                permission(letter)
+                "its SAS lacks the permission `{permission}` ({}); it has `sp={permissions}`",
+                permission_name(permission)
             );
             (
                 missing,
-                format!("make a SAS with `{letter}` among its permissions"),
+                format!("make a SAS with `{permission}` among its permissions"),
             )
         })
     }
 }
 
 /// The word of a permission's letter.
-const fn permission(letter: char) -> &'static str {
-    match letter {
+const fn permission_name(permission: char) -> &'static str {
+    match permission {
         'r' => "read",
         'a' => "add",
         'c' => "create",
@@ -191,7 +192,7 @@ fn sign(
     key: &Secret,
     resource: &str,
     kind: &str,
-    letters: &str,
+    permissions: &str,
     valid: Duration,
 ) -> Result<Vec<(String, String)>> {
     const SAS_VERSION: &str = "2020-12-06";
@@ -212,7 +213,7 @@ fn sign(
         at(now.saturating_add_unsigned(valid.as_secs())),
     );
     let fields = [
-        letters,
+        permissions,
         &start,
         &end,
         resource,
@@ -235,7 +236,7 @@ fn sign(
     );
     let pairs = [
         ("sv", SAS_VERSION),
-        ("sp", letters),
+        ("sp", permissions),
         ("st", &start),
         ("se", &end),
         ("sr", kind),

@@ -3,7 +3,8 @@
 
 use super::relay::{Far, Relay};
 use super::running::Running;
-use super::{check, deadline, is_missing, shown, token};
+use super::{check, deadline, is_missing, shown};
+use crate::random::token;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};

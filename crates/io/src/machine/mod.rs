@@ -16,7 +16,6 @@ pub(crate) use ssh::{Channel, Heard};
 pub use ssh::{Client, MAX_SOCKET_FOLDER_BYTES, SshTransport};
 
 use std::ffi::OsStr;
-use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -55,17 +54,6 @@ fn deadline(limit: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(limit)
         .unwrap_or_else(|| now + Duration::from_secs(1 << 30))
-}
-
-/// What nobody can guess or has by chance.
-fn token() -> Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::bug("the machine gives no random bytes").source_error(error))?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
 }
 
 /// The words of a command for messages, not too many.

@@ -18,7 +18,7 @@ pub use command::{check as check_program, command_main};
 pub use line::Opener;
 
 use crate::machine::relay::{Far, Notices, Relay};
-use backoff::Backoff;
+use backoff::TunnelBackoff;
 use control::{Event, Listeners};
 use gate::Gate;
 use line::Line;
@@ -105,7 +105,7 @@ pub fn supervise(
         gate: Arc::default(),
         report,
         happened,
-        backoff: Backoff::default(),
+        backoff: TunnelBackoff::default(),
     };
     let _relay = keeper.hold_port(&events);
     keeper.keep();
@@ -119,7 +119,7 @@ struct Keeper {
     gate: Arc<Gate>,
     report: Arc<Report>,
     happened: Receiver<Event>,
-    backoff: Backoff,
+    backoff: TunnelBackoff,
 }
 
 impl Keeper {
@@ -221,7 +221,7 @@ impl Keeper {
     /// Until the next try. A change of the network, or a user, makes it come at once.
     fn pause(&mut self, is_lasting: bool) {
         let begun = Instant::now();
-        let mut until = begun + self.backoff.next(is_lasting);
+        let mut until = begun + self.backoff.pause(is_lasting);
         loop {
             match self
                 .happened

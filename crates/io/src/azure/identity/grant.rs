@@ -2,7 +2,7 @@
 
 use super::token::Token;
 use crate::retry::RequestRetry;
-use crate::web::{Answer, AskError, NoAnswer, Web, said};
+use crate::web::{Answer, AskError, NoAnswer, Web};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
@@ -140,7 +140,7 @@ pub(super) fn refusal(answer: &Answer, json: &Value, secrets: &[&Secret]) -> Ref
     let line = text.unwrap_or_default().lines().next().unwrap_or_default();
     let line = line.split(" Trace ID:").next().unwrap_or_default().trim();
     let mut shown = match (word.as_str(), line) {
-        ("", "") => said(answer),
+        ("", "") => answer.message(),
         (word, "") => word.to_owned(),
         (_, line) => line.chars().filter(|c| !c.is_control()).take(400).collect(),
     };

@@ -10,15 +10,14 @@ mod device;
 mod golden_tests;
 pub(crate) mod grant;
 mod managed;
+mod obtain;
 mod token;
 mod way;
 
 use crate::credential::{Lookup, no_way};
 use crate::network::Network;
-use crate::web::{Web, WebWhenNeeded};
+use crate::web::WebWhenNeeded;
 use cache::Cache;
-use cli::AzureCli;
-use grant::Login;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +28,7 @@ use token::Token;
 use tokio::sync::Mutex;
 use towline_core::config::Credential;
 use towline_core::redact::Secret;
-use towline_core::{Error, ErrorKind, Result};
+use towline_core::{ErrorKind, Result};
 use way::Way;
 
 /// How a variable of the process is read.
@@ -239,180 +238,5 @@ impl SignIn {
             meta.mtime_nsec(),
             meta.size()
         ))
-    }
-
-    async fn obtain(
-        &self,
-        web: &WebWhenNeeded,
-        authority: &str,
-        resource: &str,
-        may_ask: bool,
-    ) -> Result<Token> {
-        let login = |tenant| {
-            web.get().map(|web| Login {
-                at: &self.at,
-                web,
-                authority,
-                tenant,
-            })
-        };
-        match &self.way {
-            Way::Cli { tenant, profile } => {
-                let path = (self.surroundings.variable)("PATH").unwrap_or_default();
-                AzureCli {
-                    at: self.at.clone(),
-                    path,
-                    profile: profile.clone(),
-                    tenant: tenant.clone(),
-                    network: self.surroundings.network.clone(),
-                }
-                .token(resource.to_owned())
-                .await
-            }
-            Way::Managed { client } => {
-                managed::token(
-                    &self.at,
-                    web.get()?,
-                    &*self.surroundings.variable,
-                    resource,
-                    client.as_deref(),
-                )
-                .await
-            }
-            Way::Device { tenant, client } => {
-                self.by_device(&login(tenant)?, client, resource, may_ask)
-                    .await
-            }
-            Way::Principal {
-                tenant,
-                client,
-                secret,
-            } => {
-                self.by_secret(&login(tenant)?, client, secret, resource)
-                    .await
-            }
-            Way::Workload { .. } => self.by_workload(web.get()?, authority, resource).await,
-        }
-    }
-
-    async fn by_device(
-        &self,
-        login: &Login<'_>,
-        client: &str,
-        resource: &str,
-        may_ask: bool,
-    ) -> Result<Token> {
-        let marks = self.marks("refresh", login.authority, "");
-        let refresh = self.cache.get(&marks).and_then(|found| {
-            found
-                .get("refresh")
-                .and_then(Value::as_str)
-                .map(Secret::new)
-        });
-        let mut granted = None;
-        if let Some(refresh) = &refresh {
-            // One that is refused stays until there is another: a second process may have it from
-            // this very file.
-            granted = device::renew(login, client, resource, refresh).await?.ok();
-        }
-        let granted = match granted {
-            Some(granted) => granted,
-            None if may_ask => {
-                device::ask(login, client, resource, &*self.surroundings.tell).await?
-            }
-            None => {
-                let why = if refresh.is_some() {
-                    "the sign-in has ended"
-                } else {
-                    "nobody has signed in"
-                };
-                let error =
-                    Error::refused(format!("{}: {why}, and nobody can be asked here", self.at));
-                return Err(error.hint(format!(
-                    "sign in at a terminal: {}",
-                    self.surroundings.command
-                )));
-            }
-        };
-        if let Some(next) = granted.refresh {
-            self.cache
-                .put(&marks, &json!({"version": 1, "refresh": next.expose()}));
-        }
-        Ok(granted.token)
-    }
-
-    async fn by_secret(
-        &self,
-        login: &Login<'_>,
-        client: &str,
-        reference: &str,
-        resource: &str,
-    ) -> Result<Token> {
-        let secret = self.surroundings.secret(&self.at, reference)?;
-        let scope = device::scope(resource);
-        let fields = [
-            ("grant_type", "client_credentials"),
-            ("client_id", client),
-            ("client_secret", secret.expose()),
-            ("scope", &scope),
-        ];
-        let answer = login.grant(&fields, &[&secret]).await?;
-        let answer = answer.map_err(|refusal| {
-            refusal
-                .error(&self.at, "the service principal")
-                .hint("look at tenant_id, client_id and client_secret")
-        })?;
-        login.token(&answer)
-    }
-
-    async fn by_workload(&self, web: &Web, authority: &str, resource: &str) -> Result<Token> {
-        const CLIENT_ASSERTION_TYPE: &str =
-            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-        let Way::Workload { tenant, client } = &self.way else {
-            return Err(Error::bug("another way than workload_identity"));
-        };
-        let variable = |name: &str| {
-            (self.surroundings.variable)(name).filter(|value| !value.trim().is_empty())
-        };
-        let missing = |name: &str| {
-            let error = Error::refused(format!(
-                "{}: workload_identity needs {name}, which is not set",
-                self.at
-            ));
-            error.hint(
-                "a pod with a workload identity has it; elsewhere choose another `credential`",
-            )
-        };
-        let file = variable("AZURE_FEDERATED_TOKEN_FILE")
-            .ok_or_else(|| missing("AZURE_FEDERATED_TOKEN_FILE"))?;
-        let tenant = tenant.as_ref().ok_or_else(|| missing("AZURE_TENANT_ID"))?;
-        let client = client.as_ref().ok_or_else(|| missing("AZURE_CLIENT_ID"))?;
-        let own = variable("AZURE_AUTHORITY_HOST");
-        // It is renewed in place while we live.
-        let read = std::fs::read_to_string(&file).map(|text| Secret::new(text.trim()));
-        let assertion = read.map_err(|error| {
-            Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error)
-        })?;
-        let login = Login {
-            at: &self.at,
-            web,
-            authority: own.as_deref().unwrap_or(authority),
-            tenant,
-        };
-        let scope = device::scope(resource);
-        let fields = [
-            ("grant_type", "client_credentials"),
-            ("client_id", client.as_str()),
-            ("client_assertion_type", CLIENT_ASSERTION_TYPE),
-            ("client_assertion", assertion.expose()),
-            ("scope", &scope),
-        ];
-        let answer = login.grant(&fields, &[&assertion]).await?;
-        let answer = answer.map_err(|refusal| {
-            refusal
-                .error(&self.at, "workload_identity")
-                .hint("does the application trust this cluster's tokens?")
-        })?;
-        login.token(&answer)
     }
 }

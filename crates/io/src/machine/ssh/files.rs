@@ -1,8 +1,8 @@
 //! Files over there, with what every machine has: a shell and a handful of old tools.
 
-use super::super::token;
 use super::slots::Stay;
 use super::{Host, START_TIMEOUT};
+use crate::random::token;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;

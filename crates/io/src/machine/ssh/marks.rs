@@ -1,6 +1,6 @@
 //! What tells a command's own words from those of the shell before it.
 
-use super::super::token;
+use crate::random::token;
 use std::io::{BufRead, BufReader, Read};
 use towline_core::Result;
 
