@@ -104,7 +104,9 @@ pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<
         let bytes = store
             .read(&object.key, shape.range(index), object.version.as_deref())
             .await?;
-        values.push(super::object::aside(move || hash::block_value(shape, index, &bytes)).await?);
+        values.push(
+            super::object::off_runtime(move || hash::block_value(shape, index, &bytes)).await?,
+        );
     }
     Ok(hash::whole(shape, &values))
 }
@@ -119,7 +121,7 @@ async fn md5_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 16]> {
         let bytes = store
             .read(&object.key, shape.range(index), object.version.as_deref())
             .await?;
-        hasher = super::object::aside(move || {
+        hasher = super::object::off_runtime(move || {
             hasher.update(&bytes);
             hasher
         })

@@ -4,6 +4,7 @@
 //! [`remove`]. A copy that was cut off, at any moment, goes on where it stopped when it is asked
 //! for again.
 
+mod blocks;
 pub mod compare;
 pub mod engine;
 pub mod hash;

@@ -5,7 +5,7 @@ use super::super::{check, quote, shown};
 use super::marks::{Marks, past};
 use super::master::{NO_MASTER, unseen};
 use super::slots::{Slot, Stay};
-use super::{Host, judge};
+use super::{Host, failure};
 use std::io::{BufReader, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -100,7 +100,7 @@ impl Host {
                     let error = Error::refused(format!(
                         "`{}` runs no commands: {}",
                         self.name,
-                        judge::gist(&String::from_utf8_lossy(&said))
+                        failure::main_line(&String::from_utf8_lossy(&said))
                     ));
                     return Err(
                         error.hint("is it a host to log in to? its shell ended before the command")
@@ -157,7 +157,7 @@ impl Host {
         }
         let known = self.known(false)?;
         let mut running = Running::start(self.through(&known).args(["--", &self.name, &line]))
-            .map_err(|error| judge::not_started(&self.program, error))?;
+            .map_err(|error| failure::not_started(&self.program, error))?;
         let Some(output) = running.output() else {
             return Err(Error::bug("a program has no pipes"));
         };

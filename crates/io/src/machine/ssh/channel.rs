@@ -4,7 +4,7 @@
 use super::super::relay::Far;
 use super::super::running::Running;
 use super::master::NO_MASTER;
-use super::{Host, Known, SshTransport, judge};
+use super::{Host, Known, SshTransport, failure};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -89,7 +89,7 @@ impl Host {
             .args(options)
             .args(["-W", &format!("[{host}]:{port}"), "--", &self.name]);
         let mut running = Running::start(&mut command)
-            .map_err(|error| judge::not_started(&self.program, error))?;
+            .map_err(|error| failure::not_started(&self.program, error))?;
         let (Some(from), Some(to)) = (running.output(), running.input()) else {
             return Err(Error::bug("a program has no pipes"));
         };
@@ -125,7 +125,7 @@ impl Host {
             &self.name,
         ]);
         let running = Running::start(&mut command)
-            .map_err(|error| judge::not_started(&self.program, error))?;
+            .map_err(|error| failure::not_started(&self.program, error))?;
         let deadline = Instant::now() + limit;
         let mut asked = None;
         while Instant::now() < deadline {

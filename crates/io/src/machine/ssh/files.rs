@@ -115,7 +115,7 @@ impl Host {
             "{} cannot be {what} on `{}`: {}",
             path.trim_start_matches("./"),
             self.name,
-            super::judge::gist(&said)
+            super::failure::main_line(&said)
         ))
     }
 }

@@ -3,7 +3,7 @@
 
 use super::super::running::Running;
 use super::resolved::{Resolved, literal};
-use super::{Client, Host, Known, judge};
+use super::{Client, Host, Known, failure};
 use std::fs::File;
 use std::process::Command;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ impl Host {
             .args(["-T", "-G", "--", &self.name]))?;
         if !ran.is_good() {
             return Err(self
-                .case(&Resolved::default(), None, false)
-                .judge(&String::from_utf8_lossy(&ran.err)));
+                .failure(&Resolved::default(), None, false)
+                .explain(&String::from_utf8_lossy(&ran.err)));
         }
         let resolved = Resolved::parse(&String::from_utf8_lossy(&ran.out));
         let digest = resolved.digest(&self.name, self.ssh_config.as_deref());
@@ -195,7 +195,7 @@ fn ask(command: &mut Command) -> Result<Ran> {
 
 fn ask_within(command: &mut Command, limit: Duration) -> Result<Ran> {
     let mut running = Running::start(command)
-        .map_err(|error| judge::not_started(command.get_program(), error))?;
+        .map_err(|error| failure::not_started(command.get_program(), error))?;
     let ran = running
         .finish(&[], Instant::now() + limit)
         .map_err(unseen)?;

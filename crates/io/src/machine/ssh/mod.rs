@@ -10,8 +10,9 @@
 mod call;
 mod channel;
 mod client;
+mod denied;
+mod failure;
 mod files;
-mod judge;
 mod marks;
 mod master;
 mod resolved;
@@ -84,7 +85,7 @@ impl SshTransport {
         sockets: impl Into<PathBuf>,
         known_hosts: impl Into<PathBuf>,
     ) -> Result<Self> {
-        judge::check_host(host)?;
+        failure::check_host(host)?;
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let (name, ssh_config, sockets, known_hosts) = (
             host.to_owned(),
@@ -163,14 +164,14 @@ impl Host {
             .collect()
     }
 
-    fn case<'a>(
+    fn failure<'a>(
         &'a self,
         resolved: &'a Resolved,
         home: Option<&'a Path>,
         may_ask: bool,
-    ) -> judge::Case<'a> {
+    ) -> failure::SignInFailure<'a> {
         let has_agent = std::env::var_os("SSH_AUTH_SOCK").is_some_and(|path| !path.is_empty());
-        judge::Case {
+        failure::SignInFailure {
             host: &self.name,
             ssh_config: self.ssh_config.as_deref(),
             resolved,
@@ -186,7 +187,7 @@ impl Host {
         Error::unreachable(format!(
             "the connection to `{}` was cut: {}",
             self.name,
-            judge::gist(&said)
+            failure::main_line(&said)
         ))
         .hint("the next command connects again")
     }
@@ -238,7 +239,7 @@ impl Transport for SshTransport {
     /// master that was lost and made again needs no care; and nothing is left of it when we are
     /// killed.
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
-        judge::check_host(host)?;
+        failure::check_host(host)?;
         self.0.ensure_master(false)?;
         let (own, host) = (self.0.clone(), host.to_owned());
         let dial = move || {
@@ -286,7 +287,7 @@ impl Transport for SshTransport {
     }
 
     fn proxy(&self, host: &str, port: u16) -> Result<Vec<OsString>> {
-        judge::check_host(host)?;
+        failure::check_host(host)?;
         self.0.ensure_master(false)?;
         let mut command = self.0.through(&*self.0.known(false)?);
         command.args(["-W", &format!("[{host}]:{port}"), "--", &self.0.name]);

@@ -3,7 +3,7 @@
 use super::super::group::Group;
 use super::super::running::Said;
 use super::master::unseen;
-use super::{Host, Known, START_TIMEOUT, judge};
+use super::{Host, Known, START_TIMEOUT, failure};
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -34,8 +34,8 @@ impl Host {
             at.elapsed() < UNATTENDED_RETRY_PAUSE && *digest == known.digest
         }) {
             Some((_, _, said)) => Err(self
-                .case(&known.resolved, std::env::home_dir().as_deref(), false)
-                .judge(&said)),
+                .failure(&known.resolved, std::env::home_dir().as_deref(), false)
+                .explain(&said)),
             None => Ok(()),
         }
     }
@@ -56,12 +56,12 @@ impl Host {
             } else {
                 self.explain(known)?
             };
-            let crowded = said.as_deref().is_none_or(judge::is_crowded);
+            let crowded = said.as_deref().is_none_or(failure::was_dropped_early);
             match (said, pauses.next().filter(|_| crowded)) {
                 (_, Some(pause)) => std::thread::sleep(Duration::from_secs(pause)),
                 (said, None) => {
                     let said = said.unwrap_or_default();
-                    if !may_ask && judge::wants_person(&said) {
+                    if !may_ask && failure::wants_person(&said) {
                         *self
                             .unattended
                             .lock()
@@ -70,8 +70,8 @@ impl Host {
                     }
                     let home = std::env::home_dir();
                     return Err(self
-                        .case(&known.resolved, home.as_deref(), may_ask)
-                        .judge(&said));
+                        .failure(&known.resolved, home.as_deref(), may_ask)
+                        .explain(&said));
                 }
             }
         }
@@ -149,7 +149,7 @@ fn attempt(command: &mut Command, may_ask: bool) -> Result<Option<String>> {
     } else {
         Group::start(command)
     };
-    let mut group = started.map_err(|error| judge::not_started(command.get_program(), error))?;
+    let mut group = started.map_err(|error| failure::not_started(command.get_program(), error))?;
     let said = group
         .errors()
         .map(|pipe| Said::listen(pipe, may_ask))
