@@ -13,6 +13,7 @@ use rustix::fs::{
     AtFlags, Mode, OFlags, Timespec, Timestamps, fchmod, futimens, linkat, mkdirat, openat,
     symlinkat, utimensat,
 };
+use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
@@ -134,7 +135,7 @@ struct Layout<'a> {
     problem: Mutex<Option<Problem>>,
 }
 
-/// Made by whoever reads its one chunk.
+/// Whether a file has exactly one chunk; the thread that reads the chunk makes the file.
 fn is_simple(entry: &Entry) -> bool {
     matches!(&entry.kind, Kind::File(pieces) if matches!(pieces.as_slice(), [Piece::Chunk { .. }]))
 }
@@ -150,13 +151,17 @@ const fn times(modified: i64) -> Timestamps {
     }
 }
 
-/// Its mode and its time: the last that is done to it.
+/// Sets mode and time, after everything else was done to a file.
 fn seal(file: impl AsFd, entry: &Entry) -> rustix::io::Result<()> {
     fchmod(&file, Mode::from_raw_mode(entry.mode))?;
     futimens(&file, &times(entry.modified))
 }
 
 impl Layout<'_> {
+    fn entries(&self) -> std::slice::Iter<'_, Entry> {
+        self.root.manifest.entries.iter()
+    }
+
     fn problem(&self, path: &[u8], doing: &'static str, error: impl Into<io::Error>) -> Problem {
         let error = error.into();
         if error.kind() == io::ErrorKind::AlreadyExists {
@@ -204,7 +209,7 @@ impl Layout<'_> {
             .enumerate()
             .filter(|(_, entry)| pieced(entry))
         {
-            let failed = |error: rustix::io::Errno| self.problem(&entry.path, "made", error);
+            let failed = |error: Errno| self.problem(&entry.path, "made", error);
             let file = self.create(&entry.path).map_err(failed)?;
             let size = entry.size();
             if self
@@ -224,32 +229,36 @@ impl Layout<'_> {
         Ok(cloned)
     }
 
-    /// Modes and times of large files, links, then folders from the innermost out.
+    /// Sets modes and times, and makes links; folders come last, from the innermost out.
     fn finish(&self, cloned: &HashSet<usize>) -> Result<()> {
-        let entries = &self.root.manifest.entries;
-        let pieced = |entry: &Entry| {
+        self.finish_pieced(cloned)?;
+        self.make_hard_links()?;
+        self.make_links()?;
+        self.finish_folders()
+    }
+
+    fn finish_pieced(&self, cloned: &HashSet<usize>) -> Result<()> {
+        let is_pieced = |entry: &Entry| {
             matches!(&entry.kind, Kind::File(pieces) if !pieces.is_empty()) && !is_simple(entry)
         };
-        for (number, entry) in entries
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| pieced(entry))
-        {
-            let failed = |error: rustix::io::Errno| self.problem(&entry.path, "written", error);
-            let file = openat(
-                &self.folder,
-                &*entry.path,
-                OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                Mode::empty(),
-            )
-            .map_err(failed)?;
+        for (number, entry) in self.entries().enumerate() {
+            if !is_pieced(entry) {
+                continue;
+            }
+            let failed = |error: Errno| self.problem(&entry.path, "written", error);
+            let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let file = openat(&self.folder, &*entry.path, flags, Mode::empty()).map_err(failed)?;
             if let Some(whole) = self.whole.as_ref().filter(|_| !cloned.contains(&number)) {
                 whole.keep(&entry.kind, &file);
             }
             seal(&file, entry).map_err(failed)?;
             self.progress.add_file();
         }
-        for entry in entries {
+        Ok(())
+    }
+
+    fn make_hard_links(&self) -> Result<()> {
+        for entry in self.entries() {
             if let Kind::Same(first) = &entry.kind {
                 linkat(
                     &self.folder,
@@ -262,9 +271,13 @@ impl Layout<'_> {
                 self.progress.add_file();
             }
         }
-        for entry in entries {
+        Ok(())
+    }
+
+    fn make_links(&self) -> Result<()> {
+        for entry in self.entries() {
             if let Kind::Link(target) = &entry.kind {
-                let failed = |error: rustix::io::Errno| self.problem(&entry.path, "made", error);
+                let failed = |error: Errno| self.problem(&entry.path, "made", error);
                 symlinkat(&**target, &self.folder, &*entry.path).map_err(failed)?;
                 utimensat(
                     &self.folder,
@@ -275,19 +288,19 @@ impl Layout<'_> {
                 .map_err(failed)?;
             }
         }
-        for entry in entries
-            .iter()
+        Ok(())
+    }
+
+    fn finish_folders(&self) -> Result<()> {
+        for entry in self
+            .entries()
             .rev()
             .filter(|entry| entry.kind == Kind::Folder)
         {
-            let failed = |error: rustix::io::Errno| self.problem(&entry.path, "made", error);
-            let folder = openat(
-                &self.folder,
-                &*entry.path,
-                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                Mode::empty(),
-            )
-            .map_err(failed)?;
+            let failed = |error: Errno| self.problem(&entry.path, "made", error);
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let folder =
+                openat(&self.folder, &*entry.path, flags, Mode::empty()).map_err(failed)?;
             seal(&folder, entry).map_err(failed)?;
         }
         if self.root.manifest.flavor == Flavor::Workspace {

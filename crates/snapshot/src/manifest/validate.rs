@@ -1,6 +1,6 @@
 //! Whether a manifest can be of a real tree.
 
-use super::{Flavor, Kind, MAX_NAME_BYTES, MAX_PATH_BYTES, Manifest};
+use super::{Entry, Flavor, Kind, MAX_NAME_BYTES, MAX_PATH_BYTES, Manifest};
 use crate::problem::{Problem, Result};
 use std::collections::HashSet;
 
@@ -8,86 +8,109 @@ impl Manifest {
     /// Refuses what no walk of ours makes: paths that leave the root or go through something that
     /// is no folder, names twice, strange modes, impossible sizes.
     pub fn validate(&self) -> Result<()> {
-        let (mut folders, mut files): (HashSet<&[u8]>, HashSet<&[u8]>) =
-            (HashSet::new(), HashSet::new());
-        folders.insert(&[]);
         if self.top.mode & !self.flavor.mode_bits(true) != 0 {
             return Err(Problem::hostile(format!(
                 "its folder has the mode {:o}",
                 self.top.mode
             )));
         }
-        let mut last: Option<&[u8]> = None;
-        let mut total = 0u64;
+        let mut checker = Checker {
+            flavor: self.flavor,
+            folders: HashSet::from([&[][..]]),
+            files: HashSet::new(),
+            last: None,
+            total: 0,
+        };
         for entry in &self.entries {
-            let shown = || String::from_utf8_lossy(&entry.path).into_owned();
-            check_path(&entry.path)
-                .map_err(|why| Problem::hostile(format!("`{}` {why}", shown().escape_debug())))?;
-            if last.is_some_and(|last| last >= &*entry.path) {
-                return Err(Problem::hostile(format!(
-                    "`{}` is there twice or out of order",
-                    shown()
-                )));
-            }
-            let parent = entry
-                .path
-                .iter()
-                .rposition(|byte| *byte == b'/')
-                .map_or(&[][..], |at| &entry.path[..at]);
-            if !folders.contains(parent) {
-                return Err(Problem::hostile(format!(
-                    "`{}` lies in something that is no folder",
-                    shown()
-                )));
-            }
-            if entry.mode & !self.flavor.mode_bits(entry.kind == Kind::Folder) != 0 {
-                return Err(Problem::hostile(format!(
-                    "`{}` has the mode {:o}",
-                    shown(),
-                    entry.mode
-                )));
-            }
-            match &entry.kind {
-                Kind::Folder => {
-                    folders.insert(&entry.path);
-                }
-                Kind::Link(target)
-                    if target.is_empty()
-                        || target.len() > MAX_PATH_BYTES
-                        || target.contains(&0) =>
-                {
-                    return Err(Problem::hostile(format!(
-                        "the link `{}` has no possible target",
-                        shown()
-                    )));
-                }
-                Kind::Link(_) => {}
-                Kind::Same(first)
-                    if self.flavor == Flavor::Workspace && files.contains(&**first) => {}
-                Kind::Same(_) => {
-                    return Err(Problem::hostile(format!(
-                        "`{}` is another name of nothing",
-                        shown()
-                    )));
-                }
-                Kind::File(pieces) => {
-                    if self.flavor == Flavor::Workspace {
-                        files.insert(&entry.path);
-                    }
-                    for piece in pieces {
-                        total = total
-                            .checked_add(piece.length())
-                            .ok_or_else(|| Problem::hostile("its size is impossible"))?;
-                    }
-                }
-            }
-            last = Some(&entry.path);
+            checker.check(entry)?;
         }
-        if total > i64::MAX.unsigned_abs() {
+        if checker.total > i64::MAX.unsigned_abs() {
             Err(Problem::hostile("its size is impossible"))
         } else {
             Ok(())
         }
+    }
+}
+
+/// What the entries so far allow for the next one.
+struct Checker<'m> {
+    flavor: Flavor,
+    folders: HashSet<&'m [u8]>,
+    /// Files of a workspace, which hard links may name.
+    files: HashSet<&'m [u8]>,
+    last: Option<&'m [u8]>,
+    total: u64,
+}
+
+impl<'m> Checker<'m> {
+    fn check(&mut self, entry: &'m Entry) -> Result<()> {
+        let shown = || String::from_utf8_lossy(&entry.path).into_owned();
+        check_path(&entry.path)
+            .map_err(|why| Problem::hostile(format!("`{}` {why}", shown().escape_debug())))?;
+        if self.last.is_some_and(|last| last >= &*entry.path) {
+            return Err(Problem::hostile(format!(
+                "`{}` is there twice or out of order",
+                shown()
+            )));
+        }
+        let parent = entry
+            .path
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(&[][..], |at| &entry.path[..at]);
+        if !self.folders.contains(parent) {
+            return Err(Problem::hostile(format!(
+                "`{}` lies in something that is no folder",
+                shown()
+            )));
+        }
+        if entry.mode & !self.flavor.mode_bits(entry.kind == Kind::Folder) != 0 {
+            return Err(Problem::hostile(format!(
+                "`{}` has the mode {:o}",
+                shown(),
+                entry.mode
+            )));
+        }
+        self.check_kind(entry, &shown)?;
+        self.last = Some(&entry.path);
+        Ok(())
+    }
+
+    fn check_kind(&mut self, entry: &'m Entry, shown: &dyn Fn() -> String) -> Result<()> {
+        let is_workspace = self.flavor == Flavor::Workspace;
+        match &entry.kind {
+            Kind::Folder => {
+                self.folders.insert(&entry.path);
+            }
+            Kind::Link(target)
+                if target.is_empty() || target.len() > MAX_PATH_BYTES || target.contains(&0) =>
+            {
+                return Err(Problem::hostile(format!(
+                    "the link `{}` has no possible target",
+                    shown()
+                )));
+            }
+            Kind::Link(_) => {}
+            Kind::Same(first) if is_workspace && self.files.contains(&**first) => {}
+            Kind::Same(_) => {
+                return Err(Problem::hostile(format!(
+                    "`{}` is another name of nothing",
+                    shown()
+                )));
+            }
+            Kind::File(pieces) => {
+                if is_workspace {
+                    self.files.insert(&entry.path);
+                }
+                for piece in pieces {
+                    self.total = self
+                        .total
+                        .checked_add(piece.length())
+                        .ok_or_else(|| Problem::hostile("its size is impossible"))?;
+                }
+            }
+        }
+        Ok(())
     }
 }
 
