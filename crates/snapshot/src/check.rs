@@ -63,7 +63,7 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
                     how,
                     touches,
                     is_set_aside: false,
-                })
+                });
             }
             Err(other) => return Err(other),
         }

@@ -159,7 +159,7 @@ fn content_that_is_not_where_it_says_is_refused() {
         root.places.push(Place {
             frame: 0,
             offset: 0,
-        })
+        });
     });
     refused(|root| root.frames.clear());
     refused(|root| root.packs.clear());
@@ -172,13 +172,13 @@ fn content_that_is_not_where_it_says_is_refused() {
         root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk {
             digest: Digest::of(b"another"),
             length: 7,
-        }])
+        }]);
     });
     refused(|root| {
         root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk {
             digest: Digest::of(b"content"),
             length: 6,
-        }])
+        }]);
     });
 }
 
@@ -189,12 +189,12 @@ fn sizes_that_cannot_be_are_refused() {
         root.manifest.entries.push(entry(
             "g",
             Kind::File(vec![hole(1 << 62), hole(1 << 62), hole(1 << 62)]),
-        ))
+        ));
     });
     refused(|root| {
         root.manifest
             .entries
-            .push(entry("g", Kind::File(vec![hole((1 << 62) - 1)])))
+            .push(entry("g", Kind::File(vec![hole((1 << 62) - 1)])));
     });
     let digest = Digest::of(b"content");
     refused(|root| {
@@ -204,7 +204,7 @@ fn sizes_that_cannot_be_are_refused() {
                 digest,
                 length: 1 << 60,
             },
-        ])
+        ]);
     });
 }
 

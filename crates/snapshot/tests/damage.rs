@@ -19,9 +19,9 @@ fn stored(bench: &Bench) -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).expect("read") {
             let path = entry.expect("read").path();
             if path.is_dir() {
-                folders.push(path)
+                folders.push(path);
             } else {
-                files.push(path)
+                files.push(path);
             }
         }
     }

@@ -104,7 +104,7 @@ impl Inner {
                     });
                 }
                 (Ok(_), Ok(metadata), Ok(key)) if metadata.is_file() => {
-                    page.objects.push(walk::object(key, &metadata))
+                    page.objects.push(walk::object(key, &metadata));
                 }
                 _ => {}
             }

@@ -239,12 +239,12 @@ impl Keeper {
                             } else {
                                 CHANGE_RETRY_PAUSE
                             },
-                    )
+                    );
                 }
                 Ok(Event::Came | Event::Broke | Event::Lost) => {}
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(until.saturating_duration_since(Instant::now()))
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()));
                 }
             }
         }

@@ -162,7 +162,7 @@ fn a_forward_comes_up_again_with_the_connection() {
         listener
             .incoming()
             .flatten()
-            .for_each(|mut peer| drop(peer.write_all(b"hello")))
+            .for_each(|mut peer| drop(peer.write_all(b"hello")));
     });
     let forward = far
         .transport

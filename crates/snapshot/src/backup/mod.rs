@@ -173,7 +173,7 @@ impl Workspace {
     fn remove(&mut self, gone: &HashSet<usize>, lost_first_names: &HashSet<Box<[u8]>>) {
         remove_gone(&mut self.entries, gone);
         if !lost_first_names.is_empty() {
-            let is_lost = |path: &Box<[u8]>| {
+            let is_lost = |path: &[u8]| {
                 self.hard_links
                     .get(path)
                     .is_some_and(|first| lost_first_names.contains(first))

@@ -44,7 +44,7 @@ impl Channel {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .take(),
-            )
+            );
         };
         Far {
             from: self.from,
