@@ -422,9 +422,9 @@ mod tests {
 
     #[test]
     fn a_changed_key_is_named_with_its_line() {
-        let said = "@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending \
+        let stderr = "@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending \
             ED25519 key in /state/known hosts:3\nHost key verification failed.\n";
-        let (kind, text) = explained(said, true);
+        let (kind, text) = explained(stderr, true);
         assert_eq!(kind, ErrorKind::Refused);
         assert!(text.contains("/state/known hosts, line 3"), "{text}");
         assert!(
@@ -432,7 +432,7 @@ mod tests {
             "{text}"
         );
         let own = format!(
-            "{said}Host key for [10.0.0.1]:2200 has changed and you have requested strict \
+            "{stderr}Host key for [10.0.0.1]:2200 has changed and you have requested strict \
                 checking.\n"
         );
         assert!(
@@ -444,7 +444,7 @@ mod tests {
         );
         let bastion = explained(
             &format!(
-                "{said}Host key for [gate.example.org]:22022 has changed and \
+                "{stderr}Host key for [gate.example.org]:22022 has changed and \
             you have requested strict checking.\n"
             ),
             true,

@@ -1,11 +1,11 @@
 //! A machine that the system's `ssh` reaches, with all the user has configured for it.
 //!
 //! One master process for each host signs in once and is shared by every `tow` of this user for a
-//! day; each call is a session of it. A call never opens a connection of its own, and what a
-//! profile prints before a command is not taken for the command's output.
+//! day. Each call is a session of it; a call never opens a connection of its own. Output that a
+//! profile prints before a command does not count as the command's.
 //!
-//! A limit that passes ends the `ssh` here; the command over there lives on if it does not notice.
-//! Signing in again, where the master is gone, has a limit of its own.
+//! A timeout ends the `ssh` here; the command on the far host runs on if it does not notice. Signing
+//! in again, when the master is gone, has a timeout of its own.
 
 mod call;
 mod channel;
@@ -21,10 +21,10 @@ mod slots;
 
 use super::relay::Relay;
 use super::{check, deadline, quote, shown};
-pub(crate) use channel::{Channel, Heard};
+pub(crate) use channel::{Channel, VerboseChannel};
 pub use client::Client;
 use resolved::Resolved;
-use slots::{Slots, Stay};
+use slots::{SessionLength, Slots};
 use std::ffi::OsString;
 use std::io::Read;
 use std::ops::Range;
@@ -54,31 +54,31 @@ struct Host {
     sockets: PathBuf,
     known_hosts: PathBuf,
     program: OsString,
-    /// How long a host may take to answer at all.
+    /// How long the host may take to accept a connection.
     timeout: Duration,
-    known: Mutex<Option<Arc<Known>>>,
-    /// When signing in last needed a person who was not there, by the digest of what was known, and
-    /// what ssh said then.
+    facts: Mutex<Option<Arc<HostFacts>>>,
+    /// When a sign-in last needed a person who was not there; with the digest of the host's facts
+    /// and the stderr of ssh.
     unattended: Mutex<Option<(Instant, String, String)>>,
     slots: Arc<Slots>,
 }
 
-/// What was found out about the host.
+/// What `ssh -G` and the configuration say of a host.
 #[derive(Debug)]
-struct Known {
+struct HostFacts {
     resolved: Resolved,
     client: Client,
-    /// Of the socket and its lock.
+    /// The name of the socket and of its lock.
     digest: String,
-    /// The socket as an option of ssh.
+    /// The path of the socket, as an option of ssh takes it.
     socket: String,
     host_keys: Vec<String>,
 }
 
 impl SshTransport {
-    /// `host` as the user would say it to `ssh`. `sockets` is a folder of ours for control sockets,
-    /// of at most [`MAX_SOCKET_FOLDER_BYTES`] bytes; it is made, for this user alone. Hosts that are met for
-    /// the first time are written to `known_hosts`.
+    /// `host` is what the user would give to `ssh`. `sockets` is a folder for control sockets, of at
+    /// most [`MAX_SOCKET_FOLDER_BYTES`]; it is made with access for this user alone. New hosts are
+    /// written to `known_hosts`.
     pub fn new(
         host: &str,
         ssh_config: Option<PathBuf>,
@@ -101,7 +101,7 @@ impl SshTransport {
             ));
             return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
         }
-        resolved::literal(&sockets)?;
+        resolved::option_path(&sockets)?;
         let (program, timeout) = ("ssh".into(), CONNECT_TIMEOUT);
         Ok(Self(Arc::new(Host {
             name,
@@ -110,19 +110,19 @@ impl SshTransport {
             known_hosts,
             program,
             timeout,
-            known: Mutex::default(),
+            facts: Mutex::default(),
             unattended: Mutex::default(),
             slots: Arc::default(),
         })))
     }
 
-    /// With another program than the `ssh` on the path.
+    /// Uses another program than the `ssh` on the path.
     #[must_use]
     pub fn with_program(self, program: impl Into<OsString>) -> Self {
         self.with(program.into(), self.0.timeout)
     }
 
-    /// With another limit for a host to answer at all.
+    /// Sets how long the host may take to accept a connection.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         self.with(self.0.program.clone(), timeout)
@@ -149,7 +149,7 @@ impl SshTransport {
             known_hosts,
             program,
             timeout,
-            known: Mutex::default(),
+            facts: Mutex::default(),
             unattended: Mutex::default(),
             slots: Arc::default(),
         }))
@@ -157,7 +157,7 @@ impl SshTransport {
 }
 
 impl Host {
-    fn config_words(&self) -> Vec<OsString> {
+    fn config_args(&self) -> Vec<OsString> {
         self.ssh_config
             .iter()
             .flat_map(|path| ["-F".into(), path.into()])
@@ -181,21 +181,21 @@ impl Host {
         }
     }
 
-    /// The error for a connection that broke when a command may have begun.
-    fn cut(&self, said: &[u8]) -> Error {
-        let said = String::from_utf8_lossy(said);
+    /// The error for a connection that broke after a command may have begun.
+    fn connection_cut(&self, stderr: &[u8]) -> Error {
+        let stderr = String::from_utf8_lossy(stderr);
         Error::unreachable(format!(
             "the connection to `{}` was cut: {}",
             self.name,
-            failure::main_line(&said)
+            failure::main_line(&stderr)
         ))
         .hint("the next command connects again")
     }
 
-    fn late(&self, words: &[&str], limit: Duration) -> Error {
+    fn timed_out(&self, argv: &[&str], limit: Duration) -> Error {
         Error::unreachable(format!(
             "`{}` on `{}` did not end within {limit:?}; it may still run there",
-            shown(words),
+            shown(argv),
             self.name
         ))
     }
@@ -210,20 +210,21 @@ impl Transport for SshTransport {
         self.0.connect(may_ask)
     }
 
-    fn run(&self, words: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
+    fn run(&self, argv: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
         let mut call = self
             .0
-            .start(words, Stay::Short, deadline(limit))?
-            .ok_or_else(|| self.0.late(words, limit))?;
-        call.finish(input)?.ok_or_else(|| self.0.late(words, limit))
+            .start(argv, SessionLength::Short, deadline(limit))?
+            .ok_or_else(|| self.0.timed_out(argv, limit))?;
+        call.finish(input)?
+            .ok_or_else(|| self.0.timed_out(argv, limit))
     }
 
-    fn spawn(&self, words: &[&str]) -> Result<Box<dyn Session>> {
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Session>> {
         let call = self
             .0
-            .start(words, Stay::Long, Instant::now() + START_TIMEOUT)?;
+            .start(argv, SessionLength::Long, Instant::now() + START_TIMEOUT)?;
         Ok(Box::new(
-            call.ok_or_else(|| self.0.late(words, START_TIMEOUT))?,
+            call.ok_or_else(|| self.0.timed_out(argv, START_TIMEOUT))?,
         ))
     }
 
@@ -235,33 +236,32 @@ impl Transport for SshTransport {
         self.0.get(path, &range)
     }
 
-    /// Every connection to the port is a channel of the master that is there when it comes, so a
-    /// master that was lost and made again needs no care; and nothing is left of it when we are
-    /// killed.
+    /// Every connection to the port becomes a channel of the master of that moment. So a new master
+    /// needs no new forward, and nothing is left behind when we are killed.
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
         failure::check_host(host)?;
         self.0.ensure_master(false)?;
         let (own, host) = (self.0.clone(), host.to_owned());
         let dial = move || {
             own.ensure_master(false)?;
-            own.dial(&host, port).map(Channel::into_far)
+            own.dial(&host, port).map(Channel::into_remote_end)
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
     }
 
-    /// Over the same connection; with no words, the login shell. If the server takes no more sessions
-    /// on it, this one signs in by itself.
-    fn interactive(&self, words: &[&str], terminal: bool) -> Result<Vec<OsString>> {
-        let known = self.0.known(false)?;
+    /// Uses the same connection; an empty `argv` means the login shell. If the server takes no more
+    /// sessions, this one signs in by itself.
+    fn interactive(&self, argv: &[&str], terminal: bool) -> Result<Vec<OsString>> {
+        let facts = self.0.facts(false)?;
         let mut command = vec![self.0.program.clone()];
-        command.extend(self.0.config_words());
+        command.extend(self.0.config_args());
         if terminal {
             command.push("-t".into());
         }
         command.extend(
             [
                 "-S",
-                &known.socket,
+                &facts.socket,
                 "-o",
                 "ControlMaster=no",
                 "-o",
@@ -269,19 +269,19 @@ impl Transport for SshTransport {
             ]
             .map(Into::into),
         );
-        if known.client.knows_remote_command() {
+        if facts.client.knows_remote_command() {
             command.extend(["-o", "RemoteCommand=none"].map(Into::into));
         }
         command.extend(
-            known
+            facts
                 .host_keys
                 .iter()
                 .flat_map(|option| ["-o".into(), option.into()]),
         );
         command.extend(["--", &self.0.name].map(Into::into));
-        if !words.is_empty() {
-            check(words)?;
-            command.push(quote::login_line(words).into());
+        if !argv.is_empty() {
+            check(argv)?;
+            command.push(quote::login_line(argv).into());
         }
         Ok(command)
     }
@@ -289,7 +289,7 @@ impl Transport for SshTransport {
     fn proxy(&self, host: &str, port: u16) -> Result<Vec<OsString>> {
         failure::check_host(host)?;
         self.0.ensure_master(false)?;
-        let mut command = self.0.through(&*self.0.known(false)?);
+        let mut command = self.0.through(&*self.0.facts(false)?);
         command.args(["-W", &format!("[{host}]:{port}"), "--", &self.0.name]);
         let program = std::iter::once(command.get_program());
         Ok(program
@@ -299,16 +299,16 @@ impl Transport for SshTransport {
     }
 
     fn login(&self) -> Result<Login> {
-        let known = self.0.known(false)?;
+        let facts = self.0.facts(false)?;
         Ok(Login {
-            user: known.resolved.user().to_owned(),
-            keys: known.resolved.keys.clone(),
+            user: facts.resolved.user().to_owned(),
+            keys: facts.resolved.keys.clone(),
         })
     }
 
     fn close(&self) {
-        if let Ok(known) = self.0.known(false) {
-            let _ = self.0.control(&known, "exit");
+        if let Ok(facts) = self.0.facts(false) {
+            let _ = self.0.control(&facts, "exit");
         }
     }
 }
