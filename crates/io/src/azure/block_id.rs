@@ -3,12 +3,12 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-/// All ids of a blob have one length: 20 bytes, 28 characters.
+/// The id of a block. All ids of a blob must have one length; ours have 28 characters.
 pub(super) fn block_id(index: u32, digest: [u8; 16]) -> String {
     BASE64_STANDARD.encode([&index.to_be_bytes()[..], &digest].concat())
 }
 
-/// The index and digest in an id of ours; blocks of other tools have none.
+/// The index and the digest in an id of ours; `None` for a block of another tool.
 pub(super) fn read_block_id(id: &str) -> Option<(u32, [u8; 16])> {
     let bytes: [u8; 20] = BASE64_STANDARD.decode(id).ok()?.try_into().ok()?;
     let (index, digest) = bytes.split_at(4);

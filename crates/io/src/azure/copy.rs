@@ -1,4 +1,4 @@
-//! Copies inside the service, also from another account: the bytes do not pass here.
+//! Copies inside the service, also from another account. The bytes do not pass through this machine.
 
 use super::Azure;
 use super::call::{Authorization, Call};
@@ -31,7 +31,7 @@ pub(super) async fn copy(
             (&target.service.authorization, &source.service.authorization),
             (Authorization::Key(_), Authorization::Key(_))
         );
-    // With its own key the service reads its own account without a signature.
+    // With the account's key the service reads its own account without a signature.
     let address = if own_key {
         source.bare_url(from)
     } else {
@@ -45,7 +45,7 @@ pub(super) async fn copy(
     let answer = target.service.ask(&call).await?;
     match answer.status {
         StatusCode::ACCEPTED | StatusCode::CREATED | StatusCode::OK => {}
-        // Some services cannot read the source where we can: then the bytes go through here.
+        // The service cannot read the source although we can: the bytes go through this machine.
         StatusCode::NOT_FOUND
         | StatusCode::FORBIDDEN
         | StatusCode::UNAUTHORIZED
@@ -60,10 +60,10 @@ pub(super) async fn copy(
     let mut backoff = Backoff::new(FIRST_POLL_PAUSE, MAX_POLL_PAUSE);
     while status.as_deref() == Some("pending") {
         tokio::time::sleep(backoff.pause()).await;
-        let look = Call::new(Method::HEAD, Some(&target.full(to)), 'r');
+        let head = Call::new(Method::HEAD, Some(&target.full(to)), 'r');
         let seen = target
             .service
-            .ask_expecting(&look, &[StatusCode::OK])
+            .ask_expecting(&head, &[StatusCode::OK])
             .await?;
         status = seen.header("x-ms-copy-status").map(str::to_owned);
         if matches!(status.as_deref(), Some("failed" | "aborted")) {

@@ -5,7 +5,7 @@ use super::call::{Authorization, Call};
 use super::{Azure, can_be_a_name, copy, is_folder, listing, with_marks};
 use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
 use crate::transfer::BLOCK_BYTES;
-use crate::transfer::md5_lanes::{OnItsWay, md5_batched};
+use crate::transfer::md5_lanes::{SendingGuard, md5_batched};
 use async_trait::async_trait;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -71,7 +71,7 @@ impl Data for Azure {
             {
                 Ok(None)
             }
-            _ => Err(self.service.explain_silent(&call, &answer).await),
+            _ => Err(self.service.explain_bodyless(&call, &answer).await),
         }
     }
 
@@ -118,13 +118,13 @@ impl Data for Azure {
             call = call.header("if-none-match", "*");
         }
         let call = with_marks(call, marks).body(bytes);
-        let on_its_way = OnItsWay::begin();
+        let sending = SendingGuard::begin();
         let answer = self.service.ask(&call).await?;
-        drop(on_its_way);
+        drop(sending);
         match answer.status {
             StatusCode::CREATED => Ok(true),
             StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if create => {
-                // An earlier try of this very call may have made it.
+                // An earlier try of this same call may have made it.
                 let ours = answer.tries > 1
                     && self.head(key).await?.is_some_and(|object| {
                         object.marks.md5 == Some(md5) && object.marks.blake3 == marks.blake3
@@ -147,7 +147,7 @@ impl Data for Azure {
         let listed = match answer.status {
             StatusCode::OK => listing::blocks(&answer.body)?,
             StatusCode::NOT_FOUND => Vec::new(),
-            // One that may write need not be allowed to read: then all is sent.
+            // A credential that may write but not read: all blocks are sent.
             StatusCode::FORBIDDEN => return Ok(None),
             _ => return Err(self.service.explain(&call, &answer)),
         };
@@ -177,7 +177,7 @@ impl Data for Azure {
             .query(&[("comp", "block"), ("blockid", &tag)])
             .header("content-md5", BASE64_STANDARD.encode(md5))
             .body(bytes);
-        let _on_its_way = OnItsWay::begin();
+        let _sending = SendingGuard::begin();
         self.service
             .ask_expecting(&call, &[StatusCode::CREATED])
             .await?;
@@ -191,7 +191,7 @@ impl Data for Azure {
 
     async fn finish(&self, key: &Key, _: &str, blocks: &[Block], marks: &Marks) -> Result<()> {
         let mut body = String::from("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>");
-        // `Latest` also finds committed ones: a try whose answer was lost may be repeated.
+        // `Latest` also finds committed blocks, so a try whose answer was lost can be repeated.
         for block in blocks {
             body += &format!("<Latest>{}</Latest>", block.tag);
         }
@@ -213,7 +213,7 @@ impl Data for Azure {
             .map(|_| ())
     }
 
-    /// Blocks without a list are forgotten by the service within a week.
+    /// The service itself forgets uncommitted blocks within a week.
     async fn abandon(&self, _: &Key, _: &str) -> Result<()> {
         Ok(())
     }
@@ -240,8 +240,8 @@ impl Data for Azure {
     }
 
     async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
-        // One after the other, what lies deeper first: an account with real folders removes only
-        // empty ones.
+        // One after the other, the deepest first, because an account with a hierarchical namespace
+        // removes only empty folders.
         let mut marks: Vec<&FolderMark> = marks.iter().collect();
         marks.sort_by(|one, other| other.cmp(one));
         for mark in marks {

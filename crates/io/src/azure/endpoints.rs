@@ -1,5 +1,5 @@
-//! Where a cloud's services are, and what tokens for them are called. The public cloud is known;
-//! another tells it at its resource manager.
+//! The addresses of a cloud's services, and the audiences of tokens for them. Those of the public
+//! cloud are built in; any other cloud describes itself at its resource manager.
 
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
@@ -22,7 +22,7 @@ const CACHE_MILLIS: u64 = 24 * 3600 * 1000;
 pub struct Endpoints {
     /// The login service.
     pub authority: String,
-    /// Whom tokens are for: the resource manager, the workspace's own services, Key Vault, blob
+    /// The audiences of tokens: the resource manager, the workspace's own services, Key Vault, blob
     /// storage.
     pub management: String,
     pub workspace: String,
@@ -47,7 +47,7 @@ impl Endpoints {
         }
     }
 
-    /// Those of the cloud whose resource manager is at `endpoint`, asked for once a day.
+    /// The endpoints of the cloud whose resource manager is at `endpoint`; fetched once a day.
     pub(super) async fn of(
         at: &str,
         endpoint: &str,
@@ -83,8 +83,8 @@ impl Endpoints {
                     problem.explain(&format!("{at}: {endpoint}"), endpoint)
                 }
             })?;
-        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let found = Self::read(endpoint, &told)
+        let description: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let found = Self::read(endpoint, &description)
             .filter(|_| answer.status.is_success())
             .ok_or_else(|| {
                 let error = Error::config(format!(
@@ -95,22 +95,26 @@ impl Endpoints {
                     "`endpoint` is the address of a resource manager, such as {PUBLIC_CLOUD}"
                 ))
             })?;
-        cache.put(&name, &json!({"version": 1, "at": now, "told": told}));
+        cache.put(
+            &name,
+            &json!({"version": 1, "at": now, "told": description}),
+        );
         Ok(found)
     }
 
-    /// From what a resource manager tells; `None` if it names no login service.
-    fn read(endpoint: &str, told: &Value) -> Option<Self> {
-        let told = told.get(0).unwrap_or(told);
+    /// Reads the description of a cloud; `None` if it names no login service.
+    fn read(endpoint: &str, description: &Value) -> Option<Self> {
+        let description = description.get(0).unwrap_or(description);
         let text = |path: &str| {
-            told.pointer(path)
+            description
+                .pointer(path)
                 .and_then(Value::as_str)
                 .map(|text| text.trim_end_matches('/').to_owned())
                 .filter(|text| !text.is_empty())
         };
         let public = Self::public();
-        // No cloud tells where its Azure ML is: it is beside the portal. Tokens for vaults are
-        // called after the end of vaults' names.
+        // No cloud names the address of its Azure ML; it is beside the portal. The audience of vaults
+        // is the end of their host names.
         let beside_portal = text("/portal").and_then(|portal| {
             portal
                 .strip_prefix("https://portal.")
@@ -138,14 +142,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cloud_tells_what_it_is() {
+    fn the_description_of_a_cloud_is_read() {
         let endpoint = "https://management.usgovcloudapi.net";
-        let told = json!({
+        let description = json!({
             "authentication": {"loginEndpoint": "https://login.microsoftonline.us/", "audiences": ["https://management.core.usgovcloudapi.net/", endpoint]},
             "portal": "https://portal.azure.us",
             "suffixes": {"storage": "core.usgovcloudapi.net", "keyVaultDns": ".vault.usgovcloudapi.net"},
         });
-        let found = Endpoints::read(endpoint, &told).expect("a cloud");
+        let found = Endpoints::read(endpoint, &description).expect("a cloud");
         assert_eq!(found.authority, "https://login.microsoftonline.us");
         assert_eq!(
             found.management,
@@ -157,7 +161,7 @@ mod tests {
         );
         assert_eq!(found.vault, "https://vault.usgovcloudapi.net");
         assert_eq!(
-            Endpoints::read(endpoint, &json!([told])),
+            Endpoints::read(endpoint, &json!([description])),
             Some(found),
             "older forms are lists"
         );

@@ -14,7 +14,7 @@ pub(super) const BLAKE3_METADATA: &str = "tow_blake3";
 /// The name of the metadata that holds the time of the source.
 pub(super) const MODIFIED_METADATA: &str = "tow_modified";
 
-/// Calls `leaf` with the path and text of every element without children, and `closed` with the
+/// Calls `leaf` with the path and the text of every element without children, and `closed` with the
 /// name of every element that ends.
 fn walk(
     xml: &[u8],
@@ -93,7 +93,7 @@ struct Blob {
     is_folder: bool,
 }
 
-/// A page of `List Blobs`; `root` is taken off every name.
+/// A page of `List Blobs`. The prefix `root` is removed from every name.
 pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
     use std::cell::RefCell;
     let page = RefCell::new(Page::default());
@@ -205,7 +205,7 @@ pub(super) fn blocks(xml: &[u8]) -> Result<Vec<(String, u64)>> {
     Ok(found.into_inner())
 }
 
-/// Listings give the tag bare, headers and conditions want it in quotes.
+/// An entity tag in quotes. Listings give it bare, while headers and conditions need the quotes.
 fn quoted(tag: &str) -> String {
     if tag.starts_with('"') || tag.starts_with("W/") {
         tag.to_owned()
@@ -254,7 +254,7 @@ mod tests {
         <BlobPrefix><Name>r/deeper/</Name></BlobPrefix></Blobs><NextMarker>2!ab&amp;c</NextMarker></EnumerationResults>"#;
 
     #[test]
-    fn a_page_is_read_with_marks_and_oddities() {
+    fn a_page_is_read_with_marks_and_unsupported_entries() {
         let page = page(PAGE_XML.as_bytes(), "r/").expect("reads");
         assert_eq!(page.objects.len(), 1);
         let object = &page.objects[0];

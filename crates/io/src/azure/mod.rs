@@ -1,7 +1,7 @@
 //! A container of Azure Blob Storage, or a part of one, over its REST interface.
 //!
-//! A block's id is its index and the beginning of its BLAKE3. So an upload that was cut off is
-//! resumed by asking the service which blocks it holds; nothing is kept here.
+//! A block's id is its index and the beginning of its BLAKE3. So the service itself can say which
+//! blocks of an interrupted upload it holds, and no journal is needed.
 
 pub mod address;
 mod block_id;
@@ -13,10 +13,10 @@ pub mod endpoints;
 pub mod identity;
 pub(crate) mod listing;
 mod part;
-mod quiet;
 pub mod sas;
 pub mod seam;
 mod signed_url;
+mod throttle;
 
 use crate::credential::AzureCredential;
 use crate::data::{Key, Marks, Object};
@@ -29,7 +29,7 @@ use object_store::azure::MicrosoftAzureBuilder;
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Where a container is and how to reach it.
+/// The address of a container, and how to reach it.
 #[derive(Debug, Clone)]
 pub struct Place {
     /// The datastore's name in the configuration.
@@ -42,12 +42,12 @@ pub struct Place {
     pub access: Access,
 }
 
-/// What lets in.
+/// The credential for a container.
 #[derive(Debug, Clone)]
 pub enum Access {
-    /// As the configuration of a datastore has it.
+    /// A credential of a datastore's configuration.
     Credential(AzureCredential),
-    /// The token of whoever is signed in to a cloud.
+    /// The token of the user who is signed in to a cloud.
     SignedIn(Arc<Cloud>),
 }
 
@@ -86,7 +86,7 @@ impl Azure {
             }
             Access::Credential(AzureCredential::Managed(client)) => {
                 builder = builder.with_credential_type("managed_identity");
-                // App Service, Functions and Container Apps say where their identity answers.
+                // App Service, Functions and Container Apps name the address of their identity.
                 if let Some(address) = client.endpoint {
                     builder = builder.with_msi_endpoint(address);
                 }
@@ -191,7 +191,7 @@ impl Azure {
     }
 }
 
-/// The service takes a backslash for a slash, so that the file would come to lie elsewhere.
+/// An error for a key with a backslash, because the service turns it into a slash.
 fn can_be_a_name(key: &Key) -> Result<()> {
     if key.as_str().contains('\\') {
         return Err(Error::refused(format!(
@@ -202,8 +202,8 @@ fn can_be_a_name(key: &Key) -> Result<()> {
     Ok(())
 }
 
-/// A blob that stands for a folder: blobfuse and Hadoop say so beside it, an account with real
-/// folders in a header.
+/// Whether a blob stands for a folder. blobfuse and Hadoop say so in its metadata, an account with a
+/// hierarchical namespace in a header.
 fn is_folder(answer: &Answer) -> bool {
     answer.header("x-ms-meta-hdi_isfolder") == Some("true")
         || answer.header("x-ms-resource-type") == Some("directory")

@@ -1,4 +1,4 @@
-//! Shared access signatures: reading one to say why it is refused, and making one to hand out.
+//! Shared access signatures: reading one to explain a refusal, and making one for others.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,7 +10,7 @@ use towline_core::redact::Secret;
 use towline_core::time::Moment;
 use towline_core::{Error, Result};
 
-/// The parts of a signature, readable; the whole is a secret.
+/// The fields of a signature. The whole is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sas(Vec<(String, String)>);
 
@@ -21,11 +21,11 @@ impl std::fmt::Debug for Sas {
 }
 
 impl Sas {
-    /// With or without `?`, blanks around it, or a whole URL before it; escaped or not.
+    /// Parses a token as users paste it: with a `?`, blanks or a whole URL before it, escaped or not.
     pub fn parse(secret: &Secret) -> Result<Self> {
         let text = secret.expose().trim().trim_matches('"');
         let text = text.rsplit_once('?').map_or(text, |(_, query)| query);
-        // A plus sign here is part of a signature that lost its escaping, never a blank.
+        // A plus sign belongs to a signature that lost its escaping; it is never a blank.
         let text = text.replace('+', "%2B");
         let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
             .into_owned()
@@ -42,7 +42,7 @@ impl Sas {
     pub fn pairs(&self) -> Vec<(String, String)> {
         self.0.clone()
     }
-    /// As a service takes it: escaped, and nothing before it.
+    /// The token as a service takes it: escaped, without anything before it.
     pub fn text(&self) -> Secret {
         Secret::new(
             url::form_urlencoded::Serializer::new(String::new())
@@ -60,8 +60,8 @@ impl Sas {
         parse_moment(self.get(name)?)
     }
 
-    /// What its holder can do, in words: read, list in the whole container `data` until
-    /// 2026-02-01….
+    /// The rights of its holder in words: "read, list in the whole container `data` until
+    /// 2026-02-01…".
     pub(super) fn allows(&self, container: &str) -> String {
         let permissions: Vec<&str> = self
             .get("sp")
@@ -87,7 +87,8 @@ impl Sas {
         format!("{permissions} in {where_to}{until}")
     }
 
-    /// Why the service refuses it for an operation that needs `permission`, when it is to be seen.
+    /// Why the service refuses it for a call that needs `permission`, and what to do; `None` if its
+    /// fields do not show the reason.
     pub fn diagnose(&self, permission: char, now: Moment) -> Option<(String, String)> {
         if let Some(end) = self.moment("se").filter(|end| *end <= now) {
             return Some((
@@ -102,7 +103,7 @@ impl Sas {
             ));
         }
         let permissions = self.get("sp")?;
-        // What may write may also create; the service asks for either.
+        // The right to write includes the right to create.
         let holds = |permission: char| {
             permissions.contains(permission) || (permission == 'c' && permissions.contains('w'))
         };
@@ -119,7 +120,7 @@ impl Sas {
     }
 }
 
-/// The word of a permission's letter.
+/// The name of a permission's letter.
 const fn permission_name(permission: char) -> &'static str {
     match permission {
         'r' => "read",
@@ -136,7 +137,7 @@ const fn permission_name(permission: char) -> &'static str {
     }
 }
 
-/// Times in a SAS may lack seconds or the time of day.
+/// Parses a time of a SAS, which may lack seconds or the time of day.
 fn parse_moment(text: &str) -> Option<Moment> {
     let text = text.trim();
     let full = match text.len() {
@@ -207,7 +208,7 @@ fn sign(
             .unwrap_or_default()
     };
     let now = towline_host::clock::now().seconds();
-    // A clock that runs ahead of the service's must not make it invalid at first.
+    // The token must be valid at once even if our clock is ahead of the service's.
     let (start, end) = (
         at(now - 900),
         at(now.saturating_add_unsigned(valid.as_secs())),
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn any_way_of_pasting_gives_the_same() {
+    fn every_way_of_pasting_gives_the_same_token() {
         for text in [
             format!("?{SAS_TOKEN}"),
             format!("  {SAS_TOKEN}\n"),

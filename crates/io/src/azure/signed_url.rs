@@ -10,8 +10,8 @@ use std::time::Duration;
 use towline_core::{Error, Result};
 
 impl Azure {
-    /// An address for another service to read from: with the store's own SAS, where that is the
-    /// credential.
+    /// An address from which another service can read the blob. If our credential is a SAS, the
+    /// address has that SAS.
     pub(super) async fn source_url(&self, key: &Key, valid: Duration) -> Result<String> {
         match &self.service.authorization {
             Authorization::Sas(sas, _) => Ok(self.url_with(key, &sas.pairs())),
@@ -27,7 +27,7 @@ impl Azure {
         format!("{}{}", self.bare_url(key), query(&pairs))
     }
 
-    /// An address that lets anybody read this one blob, and nothing else.
+    /// An address that lets anybody read this one blob and nothing else.
     pub(super) async fn signed_url(&self, key: &Key, valid: Duration) -> Result<String> {
         let full = self.full(key);
         let pairs = match &self.service.authorization {

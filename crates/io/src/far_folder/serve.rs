@@ -1,4 +1,4 @@
-//! The folder's own side: this program on the host that has it, until its line ends.
+//! The far side: this program on the host that has the folder, until its session ends.
 
 use super::call::{Answer, Call, FolderHello, PROTOCOL_VERSION};
 use crate::data::Data;

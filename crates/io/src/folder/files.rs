@@ -111,7 +111,7 @@ impl Inner {
             sparse::write_at(&file, 0, bytes)?;
             set_modified(&file, marks)?;
             if create {
-                // Whoever must not replace it counts on it: it is there for good.
+                // The caller relies on the new file, so it must survive a power cut.
                 file.sync_data()?;
             }
             self.tree.place_part(key, create)
@@ -124,7 +124,7 @@ impl Inner {
 
     pub(super) fn open(&self, key: &Key, shape: Shape) -> Result<()> {
         let failed = |error| self.failed(key, error);
-        // A second try finds the file of the first, which is still ours.
+        // The part file of an earlier try is still open and locked by us.
         let ours = self
             .parts
             .lock()
@@ -175,7 +175,7 @@ impl Inner {
             .ok_or_else(|| Error::bug(format!("{key} is not being written")))
     }
 
-    /// What an earlier writer left, by what it holds.
+    /// The blocks in a part file that an earlier writer left.
     pub(super) fn blocks(&self, key: &Key) -> Result<Vec<Block>> {
         let Part {
             file,

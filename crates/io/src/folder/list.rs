@@ -10,15 +10,15 @@ use towline_core::{Error, Result};
 const PAGE_ENTRIES: usize = 5_000;
 
 impl Inner {
-    /// Whether a folder can be entered without following a link on the way: what lies behind one is
-    /// not this store's.
+    /// Whether a folder can be entered without following a link. Files behind a link are not part of
+    /// this store.
     fn can_enter(&self, prefix: &str) -> bool {
         let Ok(inside) = Key::new(format!("{prefix}x")) else {
             return prefix.is_empty();
         };
         match self.tree.folder(&inside, false) {
             Ok(_) => true,
-            // Other failures are told by whoever reads it.
+            // Other errors are reported when the folder is read.
             Err(error) => {
                 !matches!(
                     error.kind(),
@@ -60,7 +60,7 @@ impl Inner {
         page
     }
 
-    /// One level. Links to folders are not entered, so they are no folders here.
+    /// Lists one level. A link to a folder is not entered, so it is not listed as a folder.
     pub(super) fn list_level(&self, prefix: &str) -> Result<Page> {
         let mut page = Page::default();
         if !self.can_enter(prefix) {

@@ -1,6 +1,6 @@
-//! A folder as a datastore: below its root, exact names, whole files or none.
+//! A folder as a datastore. Nothing outside its root is touched, and every file is whole.
 //!
-//! A file that is not whole yet is `.NAME.tow-part` beside its place, locked by whoever writes it.
+//! A file that is being written is `.NAME.tow-part` beside its place, locked by its writer.
 
 mod files;
 mod list;
@@ -32,7 +32,7 @@ struct Inner {
     tree: Tree,
     /// Part files that are being written, by key.
     parts: Mutex<HashMap<String, Part>>,
-    /// A listing that goes on, by the key it stopped at.
+    /// The listing that the next page continues, and the key that it stopped at.
     walk: Mutex<Option<(String, Walker)>>,
 }
 
@@ -44,13 +44,12 @@ struct Part {
 }
 
 impl Folder {
-    /// A folder of this machine, for transfers; it is made when something is written.
+    /// A folder of this machine, for transfers. It is made when a file is written.
     pub fn local(root: impl Into<PathBuf>) -> Self {
         Self::called(String::new(), root.into())
     }
 
-    /// A configured datastore: a root that is not there is an error, for a share may not be
-    /// mounted.
+    /// A configured datastore. A missing root is an error, because a share may not be mounted.
     pub fn configured(name: &str, root: &Path) -> Result<Self> {
         match std::fs::metadata(root) {
             Ok(metadata) if metadata.is_dir() => Ok(Self::called(name.to_owned(), root.to_owned())),
@@ -235,7 +234,8 @@ impl Data for Folder {
     }
 
     async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
-        // What would lie in it is gone: it goes, and what is empty above it.
+        // A name inside each folder stands for the content that is gone: the folder is removed, and
+        // every empty folder above it.
         let gone: Vec<Key> = marks
             .iter()
             .filter_map(|mark| Key::new(format!("{}/gone", mark.folder)).ok())

@@ -1,4 +1,5 @@
-//! The files below a folder in the order of their keys, however many: one open level at a time.
+//! The files below a folder, in the order of their keys. Only the entries of open folders are in
+//! memory.
 
 use crate::data::{Key, Marks, Object, UnsupportedEntry};
 use crate::tree::is_part;
@@ -8,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What comes next.
+/// One result of a walk.
 #[derive(Debug)]
 pub(super) enum Found {
     Object(Object),
@@ -22,7 +23,7 @@ pub(super) const OUTSIDE_LINK_REASON: &str = "a link that leads out of the folde
 
 #[derive(Debug)]
 struct Entry {
-    /// With a `/` at the end if it is a folder, so that entries sort as their keys do.
+    /// The name of a folder ends in `/`, so that entries sort as their keys do.
     name: String,
     is_link: bool,
 }
@@ -30,14 +31,14 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Walker {
     root: PathBuf,
-    /// For each open folder: its prefix, and what is left of it, last first.
+    /// For each open folder: its prefix and its remaining entries, in reverse order.
     open: Vec<(String, Vec<Entry>)>,
     odd: Vec<UnsupportedEntry>,
     empty: Option<Key>,
 }
 
 impl Walker {
-    /// Begins below `prefix`, behind the key `after`.
+    /// Begins below `prefix`, after the key `after`.
     pub(super) fn new(root: &Path, prefix: &str, after: Option<&str>) -> Self {
         let mut walker = Self {
             root: root.to_owned(),
@@ -77,7 +78,7 @@ impl Walker {
                 }
                 self.open.push((prefix, entries));
             }
-            // A folder that went away holds nothing.
+            // A folder that was removed holds nothing.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -113,7 +114,7 @@ impl Iterator for Walker {
                 self.enter(name);
                 continue;
             }
-            match look(&self.root, &name, entry.is_link) {
+            match inspect(&self.root, &name, entry.is_link) {
                 Ok(Some(found)) => return Some(found),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !entry.is_link => {}
@@ -129,7 +130,7 @@ impl Iterator for Walker {
     }
 }
 
-/// The entries of one folder, last first.
+/// The entries of one folder, in reverse order.
 fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
@@ -173,8 +174,8 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
     Ok(entries)
 }
 
-/// A file, or why it is left out.
-fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
+/// A file, or the reason why it is left out.
+fn inspect(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let path = root.join(name);
     let odd = |why: &str| {
         Ok(Some(Found::Odd(UnsupportedEntry {
@@ -220,7 +221,7 @@ pub(super) fn object(key: Key, metadata: &Metadata) -> Object {
     }
 }
 
-/// Changes whenever the bytes may have.
+/// A text that changes whenever the bytes may have changed.
 pub(super) fn version(metadata: &Metadata) -> String {
     format!(
         "{}-{}.{:09}-{}",
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_come_in_their_order_from_anywhere() {
+    fn keys_come_in_order_from_any_start() {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["a/b/c", "a.b", "a/z", "a0", "b", "a-/x", "ü"] {
             let path = folder.path().join(name);
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_travel_is_named() {
+    fn unsupported_entries_are_named() {
         use std::os::unix::ffi::OsStrExt;
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();

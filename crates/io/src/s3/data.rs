@@ -57,7 +57,7 @@ impl Data for S3 {
             .await;
         let listed = match listed {
             Ok(listed) => listed,
-            // A name that no path can have spoils its whole page.
+            // One unusable name makes `object_store` fail for the whole page.
             Err(object_store::Error::InvalidPath { source }) => {
                 return Err(Error::refused(format!(
                     "{} holds a name that cannot be used: {source}",
@@ -232,7 +232,7 @@ impl Data for S3 {
     }
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
-        // One by one: not every service that speaks S3 knows the call for many.
+        // One by one, because not every compatible service has the call for many.
         let paths = keys
             .iter()
             .map(|key| self.path(key))
@@ -256,7 +256,7 @@ impl Data for S3 {
     }
 
     async fn copy_from(&self, source: &dyn Data, from: &Key, to: &Key, size: u64) -> Result<bool> {
-        // One call copies at most 5 GiB, within a bucket.
+        // One call copies at most 5 GiB, and only within a bucket.
         let Some(source) = source
             .as_any()
             .downcast_ref::<Self>()

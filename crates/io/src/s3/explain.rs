@@ -17,19 +17,18 @@ impl S3 {
                 None => break,
             }
         }
-        let said = said(&deepest.to_string());
+        let message = error_message(&deepest.to_string());
         match error {
-            Store::NotFound { .. } if said.contains("NoSuchBucket") => Error::not_found(format!(
-                "{}: there is no bucket `{}`",
-                self.place, self.bucket
-            ))
+            Store::NotFound { .. } if message.contains("NoSuchBucket") => Error::not_found(
+                format!("{}: there is no bucket `{}`", self.place, self.bucket),
+            )
             .hint("create it, or correct `bucket`"),
             Store::NotFound { path, .. } => {
                 Error::not_found(format!("{}: there is no {path}", self.place))
             }
             Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => {
-                let error = Error::refused(format!("{} refuses: {said}", self.place));
-                match said.as_str() {
+                let error = Error::refused(format!("{} refuses: {message}", self.place));
+                match message.as_str() {
                     text if text.contains("InvalidAccessKeyId") => error.hint(
                         "the access key is not known there: look at access_key_id and `endpoint`",
                     ),
@@ -48,13 +47,13 @@ impl S3 {
             Store::Precondition { path, .. } | Store::NotModified { path, .. } => {
                 Error::refused(format!("{path} was changed meanwhile"))
             }
-            _ => Error::refused(format!("{}: {said}", self.place)),
+            _ => Error::refused(format!("{}: {message}", self.place)),
         }
     }
 }
 
-/// The code and message of an error's XML, or its first line.
-fn said(text: &str) -> String {
+/// The code and the message of an error's XML, or its first line.
+fn error_message(text: &str) -> String {
     match (
         crate::web::element(text.as_bytes(), "Code"),
         crate::web::element(text.as_bytes(), "Message"),

@@ -12,19 +12,19 @@ use std::time::Duration;
 use towline_core::{Error, Result};
 
 impl S3 {
-    /// Takes the marks of folders out of a listing. Their names end in `/`, which the listing does
-    /// not tell: an empty object that is not found by the name it tells is one.
+    /// Takes the marks of folders out of a listing. Their names end in `/`, but `object_store` drops
+    /// that slash. So an empty object that does not exist under its listed name is a mark.
     pub(super) async fn marks_among(&self, objects: &mut Vec<Object>) -> Result<Vec<FolderMark>> {
         let empty: Vec<Key> = objects
             .iter()
             .filter(|object| object.size == 0)
             .map(|object| object.key.clone())
             .collect();
-        let look = |key: Key| async move {
+        let is_mark = |key: Key| async move {
             Ok::<_, Error>(self.head(&key).await?.is_none().then_some(key))
         };
         let folders: Vec<Key> = stream::iter(empty)
-            .map(look)
+            .map(is_mark)
             .buffered(16)
             .try_filter_map(|key| async move { Ok(key) })
             .try_collect()
@@ -39,7 +39,7 @@ impl S3 {
             .collect())
     }
 
-    /// Deletes `FOLDER/`, a name that a path of `object_store` cannot be.
+    /// Deletes `FOLDER/`, a name that no path of `object_store` can have.
     pub(super) async fn delete_mark(&self, folder: Key) -> Result<()> {
         let address = self
             .store

@@ -1,7 +1,7 @@
-//! A bucket of S3, or of what speaks like it, or a part of one.
+//! A bucket of S3 or of a compatible service, or a part of one.
 //!
-//! Every call carries a SHA-256 that the service checks. Parts of an upload cannot be listed here,
-//! so a transfer keeps a journal to be resumed by.
+//! Every call carries a SHA-256 that the service checks. The parts of an upload are not listed, so a
+//! transfer needs a journal to be resumed.
 
 mod data;
 mod explain;
@@ -22,7 +22,7 @@ const BLAKE3_METADATA: &str = "tow-blake3";
 /// The name of the metadata that holds the time of the source.
 const MODIFIED_METADATA: &str = "tow-modified";
 
-/// Where a bucket is and how to reach it.
+/// The address of a bucket, and how to reach it.
 #[derive(Debug, Clone)]
 pub struct Place {
     pub name: String,
@@ -31,7 +31,7 @@ pub struct Place {
     pub root: String,
     pub endpoint: Option<String>,
     pub region: Option<String>,
-    /// Without one: the standard variables, or the machine's role.
+    /// `None` means the standard variables, or the machine's role.
     pub credential: Option<S3Credential>,
 }
 
@@ -65,7 +65,7 @@ impl S3 {
             .with_bucket_name(&place.bucket)
             .with_checksum_algorithm(Checksum::SHA256)
             .with_conditional_put(S3ConditionalPut::ETagMatch)
-            // Patience is the client's own.
+            // Our own client retries.
             .with_retry(RetryConfig {
                 max_retries: 0,
                 ..RetryConfig::default()
@@ -82,7 +82,7 @@ impl S3 {
                 wrong(&"`endpoint` is not an address such as https://s3.example.org")
             })?;
             url.host_str().unwrap_or_default().clone_into(&mut host);
-            // A host that begins with the bucket's name wants it there only.
+            // A host that begins with the bucket's name takes no bucket in the path.
             let virtual_hosted = host.split('.').next() == Some(&place.bucket);
             builder = builder
                 .with_allow_http(url.scheme() == "http")

@@ -1,8 +1,8 @@
 //! MD5 of several messages at once.
 //!
-//! MD5 is a chain: one message keeps one core busy with waiting for itself. Eight messages side by
-//! side, word by word, take little longer than one. The arrays are of a size that compilers turn
-//! into vector instructions, of the widest kind this machine has.
+//! Every step of MD5 needs the result of the step before, so one message cannot use the width of a
+//! core. Eight messages side by side, word by word, take little longer than one. Compilers turn
+//! arrays of this size into the widest vector instructions of the machine.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,17 +106,17 @@ const BUSY_UPLOADS: usize = 3;
 /// A smaller batch waits at most this long for more messages.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// Messages that wait for company, and the turns to take some of them.
-struct Waiting {
+/// Messages that wait to be hashed in one batch, and the turns to hash a batch.
+struct Batcher {
     messages: Mutex<Vec<Message>>,
     enough: Notify,
     turns: Semaphore,
-    sent: AtomicUsize,
+    sending: AtomicUsize,
 }
 
 type Message = (Bytes, oneshot::Sender<[u8; 16]>);
 
-impl Waiting {
+impl Batcher {
     fn add(&self, message: Message) -> usize {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         messages.push(message);
@@ -131,54 +131,54 @@ impl Waiting {
 }
 
 /// The one batcher of the process.
-static BATCHER: LazyLock<Waiting> = LazyLock::new(|| {
+static BATCHER: LazyLock<Batcher> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Waiting {
+    Batcher {
         messages: Mutex::default(),
         enough: Notify::new(),
         turns: Semaphore::new((cores / 4).max(1)),
-        sent: AtomicUsize::new(0),
+        sending: AtomicUsize::new(0),
     }
 });
 
-/// Alive while a message is on its way.
-pub(crate) struct OnItsWay;
+/// Counts one upload in progress, until it is dropped.
+pub(crate) struct SendingGuard;
 
-impl OnItsWay {
+impl SendingGuard {
     pub(crate) fn begin() -> Self {
-        BATCHER.sent.fetch_add(1, Ordering::Relaxed);
+        BATCHER.sending.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
-impl Drop for OnItsWay {
+impl Drop for SendingGuard {
     fn drop(&mut self) {
-        BATCHER.sent.fetch_sub(1, Ordering::Relaxed);
+        BATCHER.sending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The hash of one message, together with others that wait for theirs.
+/// The hash of one message. It is computed together with others that wait for theirs.
 pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
     if message.len() <= SMALL_MESSAGE_BYTES {
         return super::hash::md5(&message);
     }
-    let waiting: &Waiting = &BATCHER;
+    let batcher: &Batcher = &BATCHER;
     let (send, mut receive) = oneshot::channel();
     let alone = message.clone();
-    if waiting.add((message, send)) >= BATCH_MESSAGES {
-        waiting.enough.notify_waiters();
-    } else if waiting.sent.load(Ordering::Relaxed) >= BUSY_UPLOADS {
-        let _ = tokio::time::timeout(BATCH_TIMEOUT, waiting.enough.notified()).await;
+    if batcher.add((message, send)) >= BATCH_MESSAGES {
+        batcher.enough.notify_waiters();
+    } else if batcher.sending.load(Ordering::Relaxed) >= BUSY_UPLOADS {
+        let _ = tokio::time::timeout(BATCH_TIMEOUT, batcher.enough.notified()).await;
     }
-    let Ok(turn) = waiting.turns.acquire().await else {
+    let Ok(turn) = batcher.turns.acquire().await else {
         return super::hash::md5(&alone);
     };
-    // The oldest are taken first: ours may be among the next.
+    // The oldest messages come first, so ours may be in a later batch.
     loop {
         if let Ok(hash) = receive.try_recv() {
             return hash;
         }
-        let taken = waiting.take();
+        let taken = batcher.take();
         if taken.is_empty() {
             break;
         }
@@ -244,7 +244,7 @@ pub(super) fn md5_of(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     hashes
 }
 
-/// What follows the last whole block: the rest, a mark, and the length in bits.
+/// The padding after the last whole block: the rest, a one bit, and the length in bits.
 fn tail(message: &[u8]) -> Vec<u8> {
     let mut tail = message[message.len() / 64 * 64..].to_vec();
     tail.push(0x80);
@@ -256,7 +256,7 @@ fn tail(message: &[u8]) -> Vec<u8> {
 /// One block of every message.
 #[expect(
     clippy::inline_always,
-    reason = "it gets the instructions of its caller, who has the widest"
+    reason = "it must be compiled for the instructions of its caller"
 )]
 #[inline(always)]
 fn mix(state: &mut [Words; 4], input: &[Words; 16]) {

@@ -1,8 +1,7 @@
-//! Moving trees: a copy from one store to another, either of which may be a folder of this machine.
+//! Copying trees from one store to another; either may be a folder of this machine.
 //!
-//! What is there and equal is left alone; what differs is replaced; nothing is deleted here but by
-//! [`remove`]. A copy that was cut off, at any moment, goes on where it stopped when it is asked
-//! for again.
+//! Equal objects are skipped and different ones replaced. Only [`remove`] deletes. A copy that was
+//! interrupted continues where it stopped when it is started again.
 
 mod blocks;
 pub mod compare;
@@ -33,8 +32,8 @@ pub struct StorePath {
 }
 
 impl Outcome {
-    /// Takes from the extra ones what lies at or below something that the source has but could not
-    /// be carried over: it is not "only there".
+    /// Removes from `extra` everything at or below a name that the source has but that could not be
+    /// copied: the target is not the only one that has it.
     pub fn spare(&mut self, from: &StorePath, to: &StorePath, more: &[String]) {
         let (from, to) = (from.prefix(), to.prefix());
         let names = self
@@ -62,7 +61,7 @@ impl Outcome {
 }
 
 impl StorePath {
-    /// What keys below the path begin with.
+    /// The prefix of all keys below the path.
     pub fn prefix(&self) -> String {
         if self.path.is_empty() {
             String::new()
@@ -85,11 +84,11 @@ impl StorePath {
 pub struct Options {
     /// Compare contents, whatever the times say.
     pub checksum: bool,
-    /// Also tell what the receiving side has and the source has not.
+    /// Also list what only the receiving side has.
     pub extras: bool,
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Where journals of transfers are kept; without it some cannot be resumed.
+    /// The folder of journals; without it some transfers cannot be resumed.
     pub journals: Option<PathBuf>,
 }
 
@@ -98,11 +97,11 @@ pub struct Options {
 pub struct Outcome {
     pub sent: u64,
     pub sent_bytes: u64,
-    /// Of those bytes, the ones that an earlier, cut-off copy had already brought over.
+    /// Bytes of these that an earlier, interrupted copy had already brought over.
     pub resumed_bytes: u64,
-    /// Of the sent, those copied inside the service.
+    /// Sent objects that were copied inside the service.
     pub inside: u64,
-    /// Received whole by length, with no hash to compare.
+    /// Objects without a hash: only their length was checked.
     pub by_length: u64,
     pub equal_by_time: u64,
     pub equal_by_hash: u64,
@@ -111,12 +110,12 @@ pub struct Outcome {
     /// With `extras`: what only the receiving side has.
     pub extra: Vec<(Key, u64)>,
     pub left_out: Vec<UnsupportedEntry>,
-    /// Of the extra ones, those that are spared: the source has something there that was left out.
+    /// Extra objects that are not listed, because the source has something there that was left out.
     pub spared: u64,
     pub failed: Vec<(String, Error)>,
 }
 
-/// What is at a path: an object, or what lies below it.
+/// What is at a path: an object, or a folder.
 #[derive(Debug, Clone)]
 pub enum Found {
     Object(Object),

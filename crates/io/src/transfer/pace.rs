@@ -1,5 +1,5 @@
-//! How many requests run at once: more while that brings more, half as many when the service asks
-//! for mercy, and never more bytes in memory than fit.
+//! How many requests run at once. The limit grows while the rate grows, and is halved when the service
+//! throttles us. The bytes in memory are bounded.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const RATE_WINDOW: Duration = Duration::from_millis(250);
 /// After this many windows at one limit a larger limit is tried again.
 const STEADY_WINDOWS: u32 = 8;
 
-/// Decides; pure, so that it can be tested.
+/// Decides on the limit. It does no I/O and knows no clock.
 #[derive(Debug)]
 struct Judge {
     limit: u32,
@@ -45,7 +45,7 @@ impl Judge {
         }
     }
 
-    /// A request of so many bytes ended at `now`; `throttled` counts the service's complaints.
+    /// A request of `bytes` ended at `now`. `throttled` is how often the service has throttled us.
     fn done(&mut self, bytes: u64, throttled: u64, now: Duration) {
         if throttled > self.throttled {
             self.throttled = throttled;
@@ -67,7 +67,7 @@ impl Judge {
             self.limit = (self.limit + (self.limit / 4).max(1)).min(MAX_REQUESTS);
             self.quiet = 0;
         } else if rate < self.best * 0.7 {
-            // The line became slower: what was best once is no measure any more.
+            // The network became slower, so the best rate starts again from here.
             self.best = rate;
             self.limit = (self.limit - self.limit / 4).max(MIN_REQUESTS);
             self.quiet = 0;
@@ -87,7 +87,7 @@ pub struct Pace {
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     begun: Instant,
-    /// The judge, the permits that exist, and those to be taken back when they return.
+    /// The judge, the permits that exist, and how many of them are dropped when they return.
     state: Mutex<(Judge, u32, u32)>,
 }
 
@@ -110,7 +110,7 @@ impl Default for Pace {
     }
 }
 
-/// Bytes are counted in pieces of 4 KiB.
+/// Bytes are counted in units of 4 KiB.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(4096)).unwrap_or(u32::MAX)
 }
@@ -160,7 +160,7 @@ impl Pace {
 }
 
 impl Turn {
-    /// Tells how much it carried, and how often the service has complained so far.
+    /// Ends the turn: how many bytes it moved, and how often the service has throttled us so far.
     pub fn done(self, bytes: u64, throttled: u64) {
         self.pace.done(bytes, throttled);
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn more_run_while_that_brings_more() {
+    fn the_limit_grows_while_the_rate_does() {
         assert!(
             settle(|parallel| f64::from(parallel) * 20.0, 30.0) >= 60,
             "a distant service is kept busy"
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_halves_and_bounds_hold() {
+    fn throttling_halves_the_limit_within_its_bounds() {
         let mut judge = Judge::new();
         for complaint in 1..10 {
             judge.done(1, complaint, Duration::from_secs(complaint));

@@ -1,17 +1,17 @@
-//! Removing: an object by its exact name, or everything below a folder, never more.
+//! Removing an object by its exact name, or everything below a folder, and never more.
 
 use super::StorePath;
 use crate::data::{FolderMark, Key};
 use towline_core::{Error, Result};
 
-/// What would go.
+/// What would be removed.
 #[derive(Debug, Default)]
 pub struct Removal {
     pub keys: Vec<Key>,
     pub bytes: u64,
-    /// What says that there are folders, and holds nothing.
+    /// Marks of folders, which hold no bytes.
     pub marks: Vec<FolderMark>,
-    /// Names that cannot be handled, and stay.
+    /// Names that cannot be used and are not removed.
     pub odd: Vec<String>,
 }
 
@@ -46,7 +46,7 @@ pub async fn find(side: &StorePath) -> Result<Removal> {
     loop {
         let page = side.store.list(&prefix, true, next.as_deref()).await?;
         for object in page.objects {
-            // Whatever a service lists: what goes is below that folder.
+            // Whatever a service lists, only objects below that folder are removed.
             if !object.key.as_str().starts_with(&prefix) {
                 return Err(Error::bug(format!(
                     "{} lists {} below {prefix}",
@@ -77,7 +77,8 @@ pub async fn find(side: &StorePath) -> Result<Removal> {
     }
 }
 
-/// Removes these and nothing else; marks of folders last, because only an empty folder can go.
+/// Removes these and nothing else. Marks of folders come last, because only an empty folder can be
+/// removed.
 pub async fn remove(side: &StorePath, keys: &[Key], marks: &[FolderMark]) -> Result<()> {
     for part in keys.chunks(256) {
         side.store.delete(part).await?;

@@ -1,4 +1,4 @@
-//! The identity that the platform gives to the machine or container we are on.
+//! The identity that the platform gives to this machine or container.
 
 use super::Variable;
 use super::grant::{refusal, unreachable};
@@ -17,7 +17,7 @@ const INSTANCE_METADATA_URL: &str = "http://169.254.169.254/metadata/identity/oa
 /// Tries at an address that has never answered: outside Azure nobody answers there.
 const FIRST_TRIES: u32 = 2;
 
-/// Who gives tokens out here.
+/// The service that gives out tokens on this platform.
 #[derive(Debug)]
 enum Source {
     /// App Service, Functions, Container Apps.
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_platform_is_asked_in_its_own_way() {
+    fn each_platform_has_its_own_request() {
         let service = request(&[
             ("IDENTITY_ENDPOINT", "http://h/t"),
             ("IDENTITY_HEADER", "canary"),

@@ -1,9 +1,9 @@
-//! A new token, by each of the ways to sign in.
+//! A new token, by each method of signing in.
 
 use super::cli::AzureCli;
 use super::grant::Login;
+use super::method::SignInMethod;
 use super::token::Token;
-use super::way::Way;
 use super::{SignIn, device, managed};
 use crate::web::{Web, WebWhenNeeded};
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ impl SignIn {
                 tenant,
             })
         };
-        match &self.way {
-            Way::Cli { tenant, profile } => {
+        match &self.method {
+            SignInMethod::Cli { tenant, profile } => {
                 let path = (self.surroundings.variable)("PATH").unwrap_or_default();
                 AzureCli {
                     at: self.at.clone(),
@@ -39,7 +39,7 @@ impl SignIn {
                 .token(resource.to_owned())
                 .await
             }
-            Way::Managed { client } => {
+            SignInMethod::Managed { client } => {
                 managed::token(
                     &self.at,
                     web.get()?,
@@ -49,11 +49,11 @@ impl SignIn {
                 )
                 .await
             }
-            Way::Device { tenant, client } => {
+            SignInMethod::Device { tenant, client } => {
                 self.by_device(&login(tenant)?, client, resource, may_ask)
                     .await
             }
-            Way::Principal {
+            SignInMethod::Principal {
                 tenant,
                 client,
                 secret,
@@ -61,7 +61,9 @@ impl SignIn {
                 self.by_secret(&login(tenant)?, client, secret, resource)
                     .await
             }
-            Way::Workload { .. } => self.by_workload(web.get()?, authority, resource).await,
+            SignInMethod::Workload { .. } => {
+                self.by_workload(web.get()?, authority, resource).await
+            }
         }
     }
 
@@ -72,8 +74,8 @@ impl SignIn {
         resource: &str,
         may_ask: bool,
     ) -> Result<Token> {
-        let marks = self.marks("refresh", login.authority, "");
-        let refresh = self.cache.get(&marks).and_then(|found| {
+        let cache_key = self.cache_key("refresh", login.authority, "");
+        let refresh = self.cache.get(&cache_key).and_then(|found| {
             found
                 .get("refresh")
                 .and_then(Value::as_str)
@@ -81,8 +83,8 @@ impl SignIn {
         });
         let mut granted = None;
         if let Some(refresh) = &refresh {
-            // One that is refused stays until there is another: a second process may have it from
-            // this very file.
+            // A refused one is not removed, because another process may have replaced it in the file
+            // meanwhile.
             granted = device::renew(login, client, resource, refresh).await?.ok();
         }
         let granted = match granted {
@@ -106,7 +108,7 @@ impl SignIn {
         };
         if let Some(next) = granted.refresh {
             self.cache
-                .put(&marks, &json!({"version": 1, "refresh": next.expose()}));
+                .put(&cache_key, &json!({"version": 1, "refresh": next.expose()}));
         }
         Ok(granted.token)
     }
@@ -138,7 +140,7 @@ impl SignIn {
     async fn by_workload(&self, web: &Web, authority: &str, resource: &str) -> Result<Token> {
         const CLIENT_ASSERTION_TYPE: &str =
             "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-        let Way::Workload { tenant, client } = &self.way else {
+        let SignInMethod::Workload { tenant, client } = &self.method else {
             return Err(Error::bug("another way than workload_identity"));
         };
         let variable = |name: &str| {
@@ -158,7 +160,7 @@ impl SignIn {
         let tenant = tenant.as_ref().ok_or_else(|| missing("AZURE_TENANT_ID"))?;
         let client = client.as_ref().ok_or_else(|| missing("AZURE_CLIENT_ID"))?;
         let own = variable("AZURE_AUTHORITY_HOST");
-        // It is renewed in place while we live.
+        // The platform renews this file while we run.
         let read = std::fs::read_to_string(&file).map(|text| Secret::new(text.trim()));
         let assertion = read.map_err(|error| {
             Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error)

@@ -1,4 +1,4 @@
-//! Objects of a blob container, for those who block.
+//! Objects of a blob container, for callers that block.
 
 use super::Threads;
 use crate::azure::Azure;

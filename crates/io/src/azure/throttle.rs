@@ -1,5 +1,5 @@
-//! Services that asked to be left alone for longer than a caller waits. Until then nothing is sent
-//! to them: whoever asks before that time is refused again, and may have to wait the longer for it.
+//! Services that asked for a longer pause than a caller waits. Nothing is sent to them before the
+//! pause is over: an earlier call would be refused, and may prolong the pause.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,20 +10,20 @@ use towline_core::{Error, Result};
 /// The longest pause that a service can impose.
 const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
-/// By host, reading and writing apart: services count them apart.
+/// The end of each pause, by host; reads and writes are apart, because services count them apart.
 #[derive(Debug, Default)]
-pub(super) struct Quiet(Mutex<HashMap<(String, bool), Instant>>);
+pub(super) struct Throttle(Mutex<HashMap<(String, bool), Instant>>);
 
-impl Quiet {
-    pub(super) fn asked_for(&self, host: &str, writes: bool, wish: Duration) {
-        let until = Instant::now() + wish.min(MAX_PAUSE);
+impl Throttle {
+    pub(super) fn note_pause(&self, host: &str, writes: bool, pause: Duration) {
+        let until = Instant::now() + pause.min(MAX_PAUSE);
         let mut all = self.0.lock().expect("no panic while held");
         let known = all.entry((host.to_owned(), writes)).or_insert(until);
         *known = until.max(*known);
     }
 
-    /// How long to wait before something is sent; an error where that is longer than `retry`.
-    pub(super) fn before(
+    /// How long to wait before the next call; an error if that is longer than `retry`.
+    pub(super) fn wait_before(
         &self,
         at: &str,
         host: &str,
@@ -44,7 +44,7 @@ impl Quiet {
         }
         let shown = human_millis(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
         Err(
-            Error::unreachable(format!("{at}: {host} asked for patience, for {shown} more"))
+            Error::unreachable(format!("{at}: {host} asked us to wait another {shown}"))
                 .hint("it is asked again then; nothing is lost"),
         )
     }
@@ -56,39 +56,39 @@ mod tests {
     use towline_core::ErrorKind;
 
     #[test]
-    fn a_wish_holds_for_its_host_and_its_kind_of_call() {
-        let (quiet, minute) = (Quiet::default(), Duration::from_secs(60));
+    fn a_pause_holds_for_its_host_and_its_kind_of_call() {
+        let (throttle, minute) = (Throttle::default(), Duration::from_secs(60));
         assert_eq!(
-            quiet.before("a", "host", true, minute).ok(),
+            throttle.wait_before("a", "host", true, minute).ok(),
             Some(Duration::ZERO)
         );
-        quiet.asked_for("host", true, Duration::from_secs(900));
-        quiet.asked_for("host", true, Duration::from_secs(5));
-        let error = quiet
-            .before("aml", "host", true, minute)
+        throttle.note_pause("host", true, Duration::from_secs(900));
+        throttle.note_pause("host", true, Duration::from_secs(5));
+        let error = throttle
+            .wait_before("aml", "host", true, minute)
             .expect_err("it asked for more");
         assert_eq!(error.kind(), ErrorKind::Unreachable);
         assert!(
             error
                 .to_string()
-                .starts_with("aml: host asked for patience, for 1"),
+                .starts_with("aml: host asked us to wait another 1"),
             "{error}"
         );
         assert_eq!(
-            quiet.before("a", "host", false, minute).ok(),
+            throttle.wait_before("a", "host", false, minute).ok(),
             Some(Duration::ZERO)
         );
         assert_eq!(
-            quiet.before("a", "other", true, minute).ok(),
+            throttle.wait_before("a", "other", true, minute).ok(),
             Some(Duration::ZERO)
         );
-        quiet.asked_for("soon", false, Duration::from_secs(30));
+        throttle.note_pause("soon", false, Duration::from_secs(30));
         assert!(
-            quiet
-                .before("a", "soon", false, minute)
+            throttle
+                .wait_before("a", "soon", false, minute)
                 .is_ok_and(|left| left > Duration::from_secs(25))
         );
-        quiet.asked_for("mad", false, Duration::from_secs(u64::MAX));
-        assert!(quiet.before("a", "mad", false, MAX_PAUSE).is_ok());
+        throttle.note_pause("mad", false, Duration::from_secs(u64::MAX));
+        assert!(throttle.wait_before("a", "mad", false, MAX_PAUSE).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The ways to sign in, as the configuration names them.
+//! The methods of signing in, as the configuration names them.
 
 use crate::credential::known_keys;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ const CREDENTIAL_FORMS: &str = "azure_cli, device_code, managed_identity, worklo
                      {workload_identity: CLIENT_ID, tenant_id} or \
                          {tenant_id, client_id, client_secret}";
 
-/// No secret is in it: a secret is named by a reference.
+/// A method of signing in. It holds no secret, only references to secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SignInMethod {
     Cli {
         tenant: Option<String>,
         profile: Option<PathBuf>,
@@ -59,17 +59,17 @@ pub(super) enum Way {
     },
 }
 
-impl Way {
-    /// `at` names whose credential it is, in messages.
+impl SignInMethod {
+    /// `at` names the owner of the credential in messages.
     pub(super) fn read(
         at: &str,
         credential: Option<&Credential>,
         profile: Option<&str>,
         home: Option<&Path>,
     ) -> Result<Self> {
-        let way = match credential {
+        let method = match credential {
             None => Self::word("azure_cli"),
-            // It may be a secret: it is not repeated unless it is near a word of ours.
+            // The value may be a secret. It is repeated only if it is close to a known word.
             Some(Credential::Word(word)) if !CREDENTIAL_WORDS.contains(&word.as_str()) => {
                 let error =
                     Error::config(format!("{at}: `credential` is none of {CREDENTIAL_FORMS}"));
@@ -83,10 +83,10 @@ impl Way {
             }
         };
         match (
-            way,
+            method,
             profile.map(str::trim).filter(|profile| !profile.is_empty()),
         ) {
-            (way, None) => Ok(way),
+            (method, None) => Ok(method),
             (Self::Cli { tenant, .. }, Some(profile)) => Ok(Self::Cli {
                 tenant,
                 profile: Some(folder(at, profile, home)?),
@@ -178,7 +178,7 @@ impl Way {
         }
     }
 
-    /// As the configuration calls it.
+    /// The name in the configuration.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Cli { .. } => "azure_cli",
@@ -189,8 +189,8 @@ impl Way {
         }
     }
 
-    /// What tells its tokens from those of another.
-    pub(super) fn marks(&self) -> [&str; 4] {
+    /// What identifies its tokens in the cache.
+    pub(super) fn cache_key(&self) -> [&str; 4] {
         match self {
             Self::Cli { tenant, profile } => [
                 self.name(),
@@ -238,12 +238,12 @@ mod tests {
     use super::*;
     use towline_core::ErrorKind;
 
-    fn read(yaml: &str, profile: Option<&str>) -> Result<Way> {
+    fn read(yaml: &str, profile: Option<&str>) -> Result<SignInMethod> {
         let credential = towline_core::yaml::decode::<Credential>(
             &towline_core::yaml::parse("test", yaml).expect("YAML"),
         )
         .expect("a credential");
-        Way::read(
+        SignInMethod::read(
             "cluster `c`",
             Some(&credential),
             profile,
@@ -255,34 +255,34 @@ mod tests {
     fn every_form_is_known() {
         let own = |text: &str| Some(text.to_owned());
         assert_eq!(
-            Way::read("c", None, None, None).expect("the usual"),
-            Way::Cli {
+            SignInMethod::read("c", None, None, None).expect("the default"),
+            SignInMethod::Cli {
                 tenant: None,
                 profile: None
             }
         );
-        let device = |tenant: &str, client: &str| Way::Device {
+        let device = |tenant: &str, client: &str| SignInMethod::Device {
             tenant: tenant.into(),
             client: client.into(),
         };
-        for (yaml, way) in [
+        for (yaml, method) in [
             (
                 "azure_cli",
-                Way::Cli {
+                SignInMethod::Cli {
                     tenant: None,
                     profile: None,
                 },
             ),
             (
                 "{tenant_id: t}",
-                Way::Cli {
+                SignInMethod::Cli {
                     tenant: own("t"),
                     profile: None,
                 },
             ),
             (
                 "{azure_cli: '', tenant_id: t}",
-                Way::Cli {
+                SignInMethod::Cli {
                     tenant: own("t"),
                     profile: None,
                 },
@@ -290,36 +290,39 @@ mod tests {
             ("device_code", device(ANY_TENANT, AZURE_CLI_CLIENT_ID)),
             ("{device_code: ''}", device(ANY_TENANT, AZURE_CLI_CLIENT_ID)),
             ("{device_code: c, tenant_id: t}", device("t", "c")),
-            ("managed_identity", Way::Managed { client: None }),
-            ("{managed_identity: c}", Way::Managed { client: own("c") }),
+            ("managed_identity", SignInMethod::Managed { client: None }),
+            (
+                "{managed_identity: c}",
+                SignInMethod::Managed { client: own("c") },
+            ),
             (
                 "workload_identity",
-                Way::Workload {
+                SignInMethod::Workload {
                     tenant: None,
                     client: None,
                 },
             ),
             (
                 "{workload_identity: c, tenant_id: t}",
-                Way::Workload {
+                SignInMethod::Workload {
                     tenant: own("t"),
                     client: own("c"),
                 },
             ),
             (
                 "{tenant_id: t, client_id: c, client_secret: 'env:S'}",
-                Way::Principal {
+                SignInMethod::Principal {
                     tenant: "t".into(),
                     client: "c".into(),
                     secret: "env:S".into(),
                 },
             ),
         ] {
-            assert_eq!(read(yaml, None).expect(yaml), way, "{yaml}");
+            assert_eq!(read(yaml, None).expect(yaml), method, "{yaml}");
         }
         assert_eq!(
             read("azure_cli", Some("~/.azure-lab")).expect("good"),
-            Way::Cli {
+            SignInMethod::Cli {
                 tenant: None,
                 profile: Some("/home/u/.azure-lab".into())
             }
