@@ -1,5 +1,5 @@
-//! Memory for blocks, used again and again: an allocator that sees blocks come and go on many
-//! threads keeps several times as much as is in use.
+//! A pool of buffers for blocks. Without it the allocator keeps several times the memory in use,
+//! because blocks come and go on many threads.
 
 use bytes::Bytes;
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ const MAX_SPARE_BYTES: usize = 32 << 20;
 /// Buffers that nobody uses now.
 static SPARE_BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// So many bytes to be overwritten; what they hold is arbitrary.
+/// A buffer to be overwritten; its first content is arbitrary.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,

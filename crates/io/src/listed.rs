@@ -1,4 +1,4 @@
-//! A store of which only some objects count: those that somebody chose.
+//! A store reduced to chosen objects.
 
 use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
 use async_trait::async_trait;
@@ -55,7 +55,7 @@ impl Data for Listed {
             .iter()
             .filter(|key| key.as_str().starts_with(prefix))
         {
-            // What is gone by now is not part of it any more.
+            // An object that was removed meanwhile is left out.
             page.objects.extend(self.store.head(key).await?);
         }
         Ok(page)

@@ -1,4 +1,4 @@
-//! From a datastore's configuration to the store.
+//! Opens the store that a configuration describes.
 
 use crate::credential::Lookup;
 use crate::data::Data;

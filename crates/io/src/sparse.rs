@@ -1,4 +1,4 @@
-//! Files with holes stay files with holes.
+//! Writing files with holes.
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 /// Bytes that are checked for zeros together; a block of zeros becomes a hole.
 const HOLE_BLOCK_BYTES: usize = 64 << 10;
 
-/// Writes at an offset; pieces of zeros become holes where the file system has them.
+/// Writes at an offset. Blocks of zeros become holes if the file system supports that.
 pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let mut begin = 0;
     while begin < bytes.len() {
@@ -43,7 +43,7 @@ fn write_pieces(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
 }
 
 fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
-    // Inside the file only: a hole past the end would not make it longer.
+    // Only inside the file, because a hole past the end would not make it longer.
     if offset + length > file.metadata()?.len() {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -60,7 +60,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && tail.iter().all(|byte| *byte == 0)
 }
 
-/// Whether the whole range is a hole. Unknown counts as no.
+/// Whether the whole range is a hole; false if the file system does not know.
 pub(crate) fn is_hole(file: &File, range: &Range<u64>) -> bool {
     match rustix::fs::seek(file, SeekFrom::Data(range.start)) {
         Ok(data) => data >= range.end,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
-/// The pause the service asks for.
+/// The pause that the headers of an answer ask for.
 pub(crate) fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<u64>().ok();
     number("x-ms-retry-after-ms")
@@ -16,7 +16,7 @@ pub(crate) fn asked_pause(headers: &HeaderMap) -> Option<Duration> {
         .or_else(|| until(headers.get(RETRY_AFTER)?.to_str().ok()?))
 }
 
-/// From now to a moment as HTTP writes it: `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// The time from now to a moment in HTTP's format: `Sun, 06 Nov 1994 08:49:37 GMT`.
 fn until(text: &str) -> Option<Duration> {
     let moment = OffsetDateTime::parse(text.trim(), &Rfc2822).ok()?;
     Some(

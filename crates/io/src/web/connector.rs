@@ -9,7 +9,7 @@ use object_store::client::{
     HttpResponse, HttpResponseBody, HttpService,
 };
 
-/// Our client for the calls that `object_store` makes: the same patience, and whole answers.
+/// Gives `object_store` our client, with its retries and whole answers.
 #[derive(Debug)]
 pub(crate) struct Connector(pub(crate) Web);
 

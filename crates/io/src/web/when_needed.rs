@@ -5,8 +5,8 @@ use crate::network::Network;
 use std::sync::OnceLock;
 use towline_core::{Error, Result};
 
-/// A client that is made when it is first needed: whom to trust is read then, which many a call can
-/// do without.
+/// A client that is made when it is first needed, because reading the certificates takes time and
+/// many commands send no request.
 #[derive(Debug, Default)]
 pub struct WebWhenNeeded {
     web: OnceLock<Web>,
@@ -28,7 +28,7 @@ impl WebWhenNeeded {
         Ok(self.web.get().expect("set above"))
     }
 
-    /// What keeps a service from answering that is being asked again and again.
+    /// Why a service that is being asked again gives no answer.
     pub fn trouble(&self) -> Option<Error> {
         self.web.get().and_then(Web::trouble)
     }
