@@ -4,6 +4,7 @@ use crate::data::{FolderMark, Key, Marks, Object, Page, UnsupportedEntry};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
@@ -47,21 +48,17 @@ fn walk(
             Event::Text(part) => text += &part.decode().map_err(|error| wrong(&error))?,
             Event::CData(part) => text += &String::from_utf8_lossy(&part),
             Event::GeneralRef(reference) => {
-                let resolved = match reference
+                let character = reference
                     .resolve_char_ref()
-                    .map_err(|error| wrong(&error))?
-                {
-                    Some(character) => Some(character),
-                    None => match reference.as_ref() {
-                        b"amp" => Some('&'),
-                        b"lt" => Some('<'),
-                        b"gt" => Some('>'),
-                        b"quot" => Some('"'),
-                        b"apos" => Some('\''),
-                        _ => None,
-                    },
-                };
-                text.push(resolved.ok_or_else(|| wrong(&"an unknown entity"))?);
+                    .map_err(|error| wrong(&error))?;
+                match character {
+                    Some(character) => text.push(character),
+                    None => {
+                        let name = reference.decode().map_err(|error| wrong(&error))?;
+                        text += resolve_predefined_entity(&name)
+                            .ok_or_else(|| wrong(&"an unknown entity"))?;
+                    }
+                }
             }
             Event::End(_) => {
                 if is_leaf {
@@ -285,6 +282,27 @@ mod tests {
             .map(|odd| odd.name.as_str())
             .collect();
         assert_eq!(odd, ["../evil", "x\\u{1}y"]);
+    }
+
+    #[test]
+    fn blanks_in_names_are_kept() {
+        for name in ["r/ a ", " r/a", "r/a b", "r/a&#32;", "r/&#9;a", " "] {
+            let xml = format!(
+                "<EnumerationResults>\n<Blobs><Blob>\n <Name>{name}</Name><Properties>\
+                    <Content-Length>1</Content-Length></Properties></Blob></Blobs>\
+                    <NextMarker /></EnumerationResults>"
+            );
+            let page = page(xml.as_bytes(), "").expect("reads");
+            let found = page
+                .objects
+                .iter()
+                .map(|object| object.key.to_string())
+                .chain(page.unsupported.iter().map(|entry| entry.name.clone()))
+                .collect::<Vec<_>>();
+            let expected = name.replace("&#32;", " ").replace("&#9;", "\\t");
+            assert_eq!(found, [expected], "{name:?}");
+            assert_eq!(page.next, None);
+        }
     }
 
     #[test]
