@@ -93,7 +93,7 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
 /// What is at `path`; `None` where it is certain that nothing is. A link on the way that leads
 /// nowhere, a file where a folder should be and a folder that cannot be searched leave that open,
 /// and are errors.
-pub fn look(path: &Path) -> io::Result<Option<fs::Metadata>> {
+pub fn metadata_if_there(path: &Path) -> io::Result<Option<fs::Metadata>> {
     if_there(path, || fs::metadata(path))
 }
 
@@ -142,7 +142,7 @@ fn dead_link(path: &Path) -> io::Result<Option<String>> {
 
 /// Whose folder a state folder is, where there is one: another's is neither read nor written.
 pub fn check_own(folder: &Path) -> io::Result<()> {
-    match look(folder)? {
+    match metadata_if_there(folder)? {
         Some(found) if !found.is_dir() => Err(io::Error::new(
             io::ErrorKind::NotADirectory,
             format!("{} is not a folder", folder.display()),
@@ -225,7 +225,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         assert!(
-            look(&at("none/at/all"))
+            metadata_if_there(&at("none/at/all"))
                 .expect("nothing, for certain")
                 .is_none()
         );
@@ -253,21 +253,21 @@ mod tests {
             "file/below",
         ] {
             assert!(
-                look(&at(odd)).is_err()
+                metadata_if_there(&at(odd)).is_err()
                     && entries(&at(odd)).is_err()
                     && read_if_there(&at(odd)).is_err(),
                 "{odd}"
             );
         }
         assert!(
-            look(&at("dead/below"))
+            metadata_if_there(&at("dead/below"))
                 .expect_err("a dead link")
                 .to_string()
                 .contains("unmounted")
         );
         std::os::unix::fs::symlink(at("file"), at("good")).expect("a link");
         assert!(
-            look(&at("good"))
+            metadata_if_there(&at("good"))
                 .expect("followed")
                 .is_some_and(|found| found.is_file())
         );

@@ -18,7 +18,7 @@ pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
 
 /// Like [`try_lock`], but not put off by somebody who only looks: [`is_held`] takes it for an
 /// instant.
-pub fn try_lock_patiently(file: impl AsFd) -> io::Result<bool> {
+pub fn try_lock_with_retries(file: impl AsFd) -> io::Result<bool> {
     for _ in 0..10 {
         if try_lock(file.as_fd())? {
             return Ok(true);

@@ -1,5 +1,5 @@
-//! A file cut into chunks: whole where it is small, by content where it is large, so that a change
-//! in the middle leaves the other chunks as they were. Holes of sparse files stay holes.
+//! A file cut into chunks. A small file is one chunk. A large file is cut by its content, so that a
+//! change in the middle leaves the other chunks the same. Holes of sparse files stay holes.
 
 use crate::digest::Digest;
 use crate::manifest::Piece;
@@ -22,16 +22,16 @@ const MAX_CHUNK_BYTES: u32 = 4 << 20;
 /// A file that changes while it is read is read up to this often.
 const MAX_TRIES: usize = 3;
 
-/// What was read of a file.
+/// The content of a file.
 pub(crate) struct Content {
     pub(crate) pieces: Vec<Piece>,
-    /// As it was while it was read.
+    /// The stamp while it was read.
     pub(crate) stamp: Stamp,
-    /// It kept changing: this is one moment's view of each part.
+    /// The file kept changing: its pieces may be of different moments.
     pub(crate) unsteady: bool,
 }
 
-/// Reads a file and hands each chunk to `keep`, which may see chunks of a try that is given up.
+/// Reads a file and hands each chunk to `keep`, also the chunks of a try that is then repeated.
 pub(crate) fn read(
     path: &Path,
     buffer: &mut Vec<u8>,
@@ -82,7 +82,7 @@ fn read_whole(
     keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
 ) -> io::Result<Vec<Piece>> {
     buffer.clear();
-    // One more than its size tells whether it grew, without another call.
+    // One byte more than its size shows whether the file grew, without another call.
     let room = usize::try_from(size).unwrap_or(0) + 1;
     buffer.resize(room, 0);
     let mut filled = 0;

@@ -1,8 +1,8 @@
-//! The content-addressed engine: walk a tree, keep what is new of it, lay it out again, verified.
+//! Content-addressed snapshots: walk a tree, store what is new, lay it out again, all verified.
 //!
-//! A snapshot is a [`manifest::Manifest`] whose digest is its id. Its content lies in packs of a
-//! [`store::BlobStore`], each chunk once, and one root object per snapshot says where. Nothing that
-//! was stored is ever replaced.
+//! A snapshot is a [`manifest::Manifest`] whose digest is its id. Its content is in packs of a
+//! [`store::BlobStore`], each chunk once. One root object per snapshot says where each chunk is.
+//! Stored objects are never replaced.
 
 pub mod backup;
 pub mod check;

@@ -1,5 +1,5 @@
-//! What of a tree does not travel, and why: our own rules, then the tree's ignore files, then the
-//! job's `code.ignore`. The later word counts, so `!assets` in an ignore file brings it back.
+//! Which entries of a tree are left out, and why: by built-in rules, then the tree's ignore files, then
+//! the job's `code.ignore`. A later rule wins, so `!assets` in an ignore file includes it again.
 
 use crate::manifest::Flavor;
 use ignore::Match;
@@ -17,21 +17,21 @@ const GIT_FILE: &str = ".gitignore";
 /// Why something was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// What every tree leaves out: what it is called.
+    /// A built-in rule, with its label.
     BuiltIn(&'static str),
-    /// A pattern, and the file it stands in (`code.ignore` for the job's).
+    /// A pattern, and the file that has it (`code.ignore` for the job's).
     Pattern { pattern: String, from: String },
     /// A folder that `folders:` maps to a datastore.
     Mapped,
-    /// A file that somebody is let in by.
+    /// A file with credentials.
     Credential,
     /// Neither file, folder nor link.
     Special(&'static str),
-    /// A link that leads out of the tree: anywhere else it would lead nowhere.
+    /// A link that leads out of the tree. On another machine it would be broken.
     Outside,
-    /// Where Towline itself keeps its state.
+    /// Towline's own state folder.
     Own,
-    /// We may not read it.
+    /// This user may not read it.
     Unreadable,
 }
 
@@ -51,9 +51,8 @@ impl Why {
 const CACHE_LABEL: &str = "cache";
 
 impl crate::walk::LeftOut {
-    /// Whether a run on this machine gets a link to it. Caches are not shared, whichever rule named
-    /// them: an interpreter that trusts modification times would take another version's compiled
-    /// code from there.
+    /// Whether a run on this machine gets a link to it. Caches are never shared, because an
+    /// interpreter that trusts modification times would use the compiled code of another version.
     pub fn is_linked(&self) -> bool {
         let name = self
             .path
@@ -91,21 +90,21 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// The rules of one tree. Those of its folders join while it is walked.
+/// The rules of one tree. Ignore files of its folders are added during the walk.
 #[derive(Debug, Clone)]
 pub struct Rules {
     flavor: Flavor,
     root: PathBuf,
-    /// The name of the ignore files that count.
+    /// The name of the ignore files that are read.
     file: &'static str,
     job: Option<Arc<Gitignore>>,
-    /// Folders below the root that are data.
+    /// Folders below the root that are mapped to a datastore.
     mapped: Arc<BTreeSet<PathBuf>>,
     /// Files and folders below the root that hold credentials.
     keys: Arc<BTreeSet<PathBuf>>,
     /// Our own state folder.
     own: Option<PathBuf>,
-    /// From above the root, up to the repository's.
+    /// The ignore files above the root, up to the root of the repository.
     above: Option<Arc<Chain>>,
 }
 
@@ -117,7 +116,7 @@ pub struct Chain {
 }
 
 impl Rules {
-    /// `job` are the patterns of `code.ignore`, `mapped` the names under `folders:`.
+    /// `job` has the patterns of `code.ignore`, `mapped` the names under `folders:`.
     pub fn new(
         root: &Path,
         job: &[String],
@@ -140,10 +139,10 @@ impl Rules {
         })
     }
 
-    /// Of a workspace: all of it but what these patterns name.
+    /// The rules of a workspace: everything but the entries that these patterns name.
     pub fn of_workspace(root: &Path, ignore: &[String]) -> Result<Self> {
         let job = patterns(root, "ignore", ignore)?;
-        // No file has an empty name: none is read for rules.
+        // No file has an empty name, so no ignore file is read.
         Ok(Self {
             flavor: Flavor::Workspace,
             root: root.to_owned(),
@@ -160,14 +159,14 @@ impl Rules {
         self.flavor
     }
 
-    /// Leaves that folder out, whatever the rules say.
+    /// Leaves that folder out, whatever the patterns say.
     #[must_use]
-    pub fn without(mut self, own: PathBuf) -> Self {
+    pub fn without_folder(mut self, own: PathBuf) -> Self {
         self.own = Some(own);
         self
     }
 
-    /// Leaves these out, by their absolute paths, unless an ignore file brings one back by name.
+    /// Leaves out these absolute paths, unless an ignore file includes one by name.
     #[must_use]
     pub fn without_credentials(mut self, keys: BTreeSet<PathBuf>) -> Self {
         self.keys = Arc::new(keys);
@@ -178,13 +177,13 @@ impl Rules {
         self.above.as_ref()
     }
 
-    /// The name that a listing of a folder looks for.
+    /// The name of the ignore files.
     pub(crate) const fn file_name(&self) -> &'static str {
         self.file
     }
 
-    /// The rules in force inside `folder`, which has an ignore file.
-    /// One that cannot be read is an error: what it leaves out would travel.
+    /// The rules inside `folder`, which has an ignore file. It is an error if the file cannot be read,
+    /// because the entries that it leaves out would be included.
     pub(crate) fn enter(
         &self,
         folder: &Path,
@@ -202,7 +201,7 @@ impl Rules {
         }
     }
 
-    /// Whether an entry is left out. `path` is absolute, below the root.
+    /// Why an entry is left out; `None` if it is not. `path` is absolute, below the root.
     pub(crate) fn judge(
         &self,
         path: &Path,
@@ -247,8 +246,8 @@ impl Rules {
 /// A larger ignore file is refused: nobody wrote it by hand.
 const MAX_IGNORE_FILE_BYTES: u64 = 16 << 20;
 
-/// A named pipe would be waited for without end, and a device such as `/dev/zero` would fill the
-/// memory.
+/// An error unless `file` is a plain file of sensible size. Reading a named pipe would never end, and
+/// a device such as `/dev/zero` would fill the memory.
 fn check_plain(file: &Path) -> std::io::Result<()> {
     let meta = std::fs::metadata(file)?;
     let refused = |what: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
@@ -262,7 +261,7 @@ fn check_plain(file: &Path) -> std::io::Result<()> {
     }
 }
 
-/// What a pattern says of an entry.
+/// The verdict of a pattern on an entry.
 enum Verdict {
     Belongs,
     LeftOut(Why),
@@ -339,7 +338,7 @@ fn above(root: &Path) -> Option<Arc<Chain>> {
         })
 }
 
-/// Lines that are no pattern are passed over, as git does.
+/// Reads an ignore file. Lines that are no pattern are skipped, as git does.
 fn read(folder: &Path, file: &str) -> Option<Gitignore> {
     let path = folder.join(file);
     path.is_file().then(|| {
@@ -349,7 +348,7 @@ fn read(folder: &Path, file: &str) -> Option<Gitignore> {
     })
 }
 
-/// Lines of a configuration's `key`; one that is no pattern is an error.
+/// The patterns of a configuration's `key`. A line that is no pattern is an error.
 fn patterns(root: &Path, key: &'static str, lines: &[String]) -> Result<Option<Arc<Gitignore>>> {
     let mut builder = GitignoreBuilder::new(root);
     for line in lines {

@@ -68,7 +68,7 @@ pub fn supervise(
         .append(true)
         .mode(0o600)
         .open(folder.join("lock"))?;
-    if !towline_host::lock::try_lock_patiently(&lock)? {
+    if !towline_host::lock::try_lock_with_retries(&lock)? {
         return Ok(());
     }
     let Some(wanted) = Wanted::read(&folder.join("wanted")) else {

@@ -14,22 +14,22 @@ use std::os::unix::fs::FileExt;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-/// One place of a file that a part of a frame fills.
-pub(super) struct Use {
+/// A range of a file that a part of a frame fills.
+pub(super) struct Fill {
     entry: usize,
-    /// In the file.
+    /// The offset in the file.
     at: u64,
-    /// In the frame.
+    /// The offset in the frame.
     offset: usize,
     length: usize,
     digest: Digest,
 }
 
 impl Layout<'_> {
-    /// For each frame, what it fills.
-    pub(super) fn plan(&self, cloned: &HashSet<usize>) -> Result<Vec<Vec<Use>>> {
+    /// The ranges that each frame fills.
+    pub(super) fn plan(&self, cloned: &HashSet<usize>) -> Result<Vec<Vec<Fill>>> {
         let places = self.root.chunks();
-        let mut uses: Vec<Vec<Use>> = self.root.frames.iter().map(|_| Vec::new()).collect();
+        let mut fills: Vec<Vec<Fill>> = self.root.frames.iter().map(|_| Vec::new()).collect();
         for (number, entry) in self
             .root
             .manifest
@@ -47,8 +47,8 @@ impl Layout<'_> {
                     let missing = || Problem::hostile("content without a place");
                     let (place, _) = places.get(digest).ok_or_else(missing)?;
                     let length = usize::try_from(*length).map_err(|_| missing())?;
-                    let fits = uses.get_mut(place.frame as usize).ok_or_else(missing)?;
-                    fits.push(Use {
+                    let fits = fills.get_mut(place.frame as usize).ok_or_else(missing)?;
+                    fits.push(Fill {
                         entry: number,
                         at,
                         offset: place.offset as usize,
@@ -59,21 +59,21 @@ impl Layout<'_> {
                 at += piece.length();
             }
         }
-        Ok(uses)
+        Ok(fills)
     }
 
-    pub(super) fn fill_all(&self, uses: &[Vec<Use>]) -> Result<()> {
+    pub(super) fn fill_all(&self, plan: &[Vec<Fill>]) -> Result<()> {
         let threads = std::thread::available_parallelism()
             .map_or(1, |count| count.get().min(8))
             .max(self.store.parallel())
-            .min(uses.len())
+            .min(plan.len())
             .max(1);
         std::thread::scope(|scope| {
             for _ in 1..threads {
-                // One that cannot be made is no loss but of time: this one does what is left.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.work(uses));
+                // If a thread cannot be made, this one does its work too.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, || self.work(plan));
             }
-            self.work(uses);
+            self.work(plan);
         });
         match self
             .problem
@@ -86,10 +86,10 @@ impl Layout<'_> {
         }
     }
 
-    fn work(&self, uses: &[Vec<Use>]) {
+    fn work(&self, plan: &[Vec<Fill>]) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(fills) = uses.get(number) else {
+            let Some(fills) = plan.get(number) else {
                 return;
             };
             if self.stop.load(Ordering::Relaxed) {
@@ -118,7 +118,7 @@ impl Layout<'_> {
             .get_or_insert(problem);
     }
 
-    fn fill_from(&self, number: usize, fills: &[Use]) -> Result<()> {
+    fn fill_from(&self, number: usize, fills: &[Fill]) -> Result<()> {
         let (pack, frame) = &self.root.frames[number];
         let pack = self
             .root

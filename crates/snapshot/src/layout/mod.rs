@@ -1,5 +1,5 @@
-//! Laying a snapshot out: a fresh folder that holds exactly the tree, every byte of it verified.
-//! Links are made last, so that nothing is ever written through one.
+//! Laying a snapshot out: a new folder that holds exactly the tree, every byte verified. Links are
+//! made last, so that nothing is ever written through one.
 
 mod fill;
 
@@ -24,8 +24,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use towline_host::filesystem::remove_tree;
 
-/// Lays `root` out as the folder `target`, which must not be there. On any error nothing is left
-/// under that name.
+/// Lays `root` out as the folder `target`, which must not exist. After an error nothing is left.
 pub fn lay_out(
     root: &Root,
     store: &dyn BlobStore,
@@ -95,9 +94,9 @@ fn fill(
         problem: Mutex::new(None),
     };
     layout.make_folders()?;
-    let cloned = layout.make_pieced()?;
-    let uses = layout.plan(&cloned)?;
-    layout.fill_all(&uses)?;
+    let cloned = layout.make_large_files()?;
+    let fills = layout.plan(&cloned)?;
+    layout.fill_all(&fills)?;
     layout.finish(&cloned)
 }
 
@@ -196,18 +195,18 @@ impl Layout<'_> {
         )
     }
 
-    /// Empty files, and those of many pieces at their full length; the numbers of those that could
-    /// be cloned whole.
-    fn make_pieced(&self) -> Result<HashSet<usize>> {
+    /// Makes empty files, and files of many pieces at their full length. Returns the numbers of files
+    /// that could be cloned whole.
+    fn make_large_files(&self) -> Result<HashSet<usize>> {
         let mut cloned = HashSet::new();
-        let pieced = |entry: &Entry| matches!(entry.kind, Kind::File(_)) && !is_simple(entry);
+        let is_large = |entry: &Entry| matches!(entry.kind, Kind::File(_)) && !is_simple(entry);
         for (number, entry) in self
             .root
             .manifest
             .entries
             .iter()
             .enumerate()
-            .filter(|(_, entry)| pieced(entry))
+            .filter(|(_, entry)| is_large(entry))
         {
             let failed = |error: Errno| self.problem(&entry.path, "made", error);
             let file = self.create(&entry.path).map_err(failed)?;
@@ -231,18 +230,18 @@ impl Layout<'_> {
 
     /// Sets modes and times, and makes links; folders come last, from the innermost out.
     fn finish(&self, cloned: &HashSet<usize>) -> Result<()> {
-        self.finish_pieced(cloned)?;
+        self.finish_large_files(cloned)?;
         self.make_hard_links()?;
         self.make_links()?;
         self.finish_folders()
     }
 
-    fn finish_pieced(&self, cloned: &HashSet<usize>) -> Result<()> {
-        let is_pieced = |entry: &Entry| {
+    fn finish_large_files(&self, cloned: &HashSet<usize>) -> Result<()> {
+        let is_large = |entry: &Entry| {
             matches!(&entry.kind, Kind::File(pieces) if !pieces.is_empty()) && !is_simple(entry)
         };
         for (number, entry) in self.entries().enumerate() {
-            if !is_pieced(entry) {
+            if !is_large(entry) {
                 continue;
             }
             let failed = |error: Errno| self.problem(&entry.path, "written", error);

@@ -7,7 +7,7 @@ use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
 const MAX_ALL_PATHS_BYTES: usize = 512 << 20;
 
 impl Manifest {
-    /// The identity's text. `flush` is called whenever a good deal has gathered.
+    /// Appends the bytes of the tree. `flush` is called whenever `out` has grown large.
     pub(crate) fn write_tree(&self, out: &mut Vec<u8>, mut flush: impl FnMut(&mut Vec<u8>)) {
         out.extend_from_slice(self.flavor.header());
         if self.flavor == Flavor::Workspace {
@@ -51,7 +51,7 @@ impl Manifest {
             let shared = usize::try_from(reader.number()?).map_err(|_| Malformed::Number)?;
             let rest = reader.bytes()?;
             let start = last.get(..shared).ok_or(Malformed::Short)?;
-            // The longest shared beginning, or there would be two spellings.
+            // The shared prefix must be the longest, so that there is only one encoding.
             if last
                 .get(shared)
                 .is_some_and(|byte| rest.first() == Some(byte))
@@ -59,7 +59,7 @@ impl Manifest {
             {
                 return Err(Malformed::Spelling);
             }
-            // A few bytes here can stand for a long path: all of them together are bounded.
+            // A few bytes can stand for a long path, so all paths together are bounded.
             names += shared + rest.len();
             if names > MAX_ALL_PATHS_BYTES {
                 return Err(Malformed::Other("its names take too much room"));

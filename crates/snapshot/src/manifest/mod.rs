@@ -1,24 +1,24 @@
-//! What a snapshot holds: every entry of the tree in one order and one spelling, so that the
-//! digest of the text is the identity of the tree.
+//! The entries of a snapshot, in one order and one encoding, so that the digest of the bytes is the
+//! identity of the tree.
 
 mod encoding;
 mod validate;
 
 use crate::digest::Digest;
 
-/// Bits of a mode that travel: who may read, write and execute, and the sticky bit. Never set-uid
-/// or set-gid.
+/// The bits of a mode that are kept: read, write and execute, and the sticky bit. Never set-uid or
+/// set-gid.
 pub const MODE_BITS: u32 = 0o1777;
 /// Folders of a workspace also keep this bit: they hand their group on to new files.
 const SET_GROUP_BIT: u32 = 0o2000;
 
-/// What a tree is kept for.
+/// The purpose of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flavor {
-    /// Code for runs: the same tree has the same id wherever and whenever it was checked out.
+    /// Code for runs. The same tree has the same id wherever and whenever it was checked out.
     #[default]
     Code,
-    /// A workspace, exactly as it was: times are part of it, and names that are one file.
+    /// A workspace exactly as it was, with times and hard links.
     Workspace,
 }
 
@@ -38,7 +38,7 @@ impl Flavor {
     }
 }
 
-/// The folder itself, of a workspace.
+/// The top folder of a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Top {
     pub mode: u32,
@@ -58,7 +58,7 @@ pub enum Piece {
         digest: Digest,
         length: u64,
     },
-    /// Nothing but zeros, that take no room on disk.
+    /// Zeros that take no room on disk.
     Hole {
         length: u64,
     },
@@ -76,9 +76,9 @@ impl Piece {
 pub enum Kind {
     Folder,
     File(Vec<Piece>),
-    /// Its target, exactly as it is.
+    /// A symbolic link, with its target unchanged.
     Link(Box<[u8]>),
-    /// Another name of the file at this path, which comes before it. Only in a workspace.
+    /// A hard link to the file at this path, which comes before it. Only in a workspace.
     Same(Box<[u8]>),
 }
 

@@ -1,4 +1,4 @@
-//! The one object per snapshot: its manifest, and where in which pack each chunk lies.
+//! The root object of a snapshot: its manifest, and the place of each chunk.
 
 mod subset;
 mod summary;
@@ -20,7 +20,7 @@ const SNAPSHOT_MAGIC: &[u8] = b"towline snapshot 1\n";
 /// No manifest unpacks to more.
 const MAX_BODY_BYTES: usize = 1 << 30;
 
-/// Where a chunk lies.
+/// The place of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) frame: u32,
@@ -32,20 +32,20 @@ pub(crate) struct Place {
 pub struct About {
     /// Milliseconds since 1970.
     pub taken: i64,
-    /// The name of the folder it was taken of.
+    /// The name of the folder.
     pub name: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     pub about: About,
-    /// Of a backup.
+    /// The summary of a backup; `None` for a snapshot.
     pub summary: Option<Summary>,
     pub manifest: Manifest,
     pub packs: Vec<Digest>,
-    /// Each with the number of its pack.
+    /// Every frame with the number of its pack.
     pub(crate) frames: Vec<(u32, Frame)>,
-    /// Of every chunk, in the order in which the manifest first names them.
+    /// The places of all chunks, in the order in which the manifest first names them.
     pub(crate) places: Vec<Place>,
 }
 
@@ -93,7 +93,7 @@ impl Root {
         Ok(out)
     }
 
-    /// Reads a root and believes nothing: seal, spelling, bounds, paths, identity.
+    /// Decodes a root and checks everything: seal, encoding, bounds, paths, identity.
     pub fn decode(bytes: &[u8], id: &Digest) -> Result<Self> {
         let root = Self::decode_any(bytes, &id.short())?;
         if root.id() == *id {
@@ -106,7 +106,7 @@ impl Root {
         }
     }
 
-    /// Whatever snapshot it is. `name` is for messages.
+    /// Decodes a root without knowing its id. `name` is for messages.
     pub fn decode_any(bytes: &[u8], name: &str) -> Result<Self> {
         let damaged = |how: &str| Problem::damaged(format!("snapshot {name}"), how);
         let sealed = bytes
@@ -175,7 +175,7 @@ impl Root {
         })
     }
 
-    /// The place of every chunk by its digest.
+    /// The place and the length of every chunk, by its digest.
     pub(crate) fn chunks(&self) -> HashMap<Digest, (Place, u64)> {
         let mut chunks = HashMap::with_capacity(self.places.len());
         let mut places = self.places.iter();
@@ -231,7 +231,7 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
         .ok_or("it would unpack to too much")?;
     let mut prefix = Vec::new();
     put_number(&mut prefix, length as u64);
-    // The room grows with what really comes, not with what was announced.
+    // Memory grows with the bytes that really come, not with the announced length.
     let mut body = Vec::new();
     let stream = zstd::stream::read::Decoder::with_buffer(&packed[prefix.len()..])
         .map_err(|error| error.to_string())?;
@@ -278,7 +278,7 @@ pub fn read_root(store: &dyn BlobStore, id: &Digest) -> Result<Root> {
     read(store, &Blob::Root(*id))
 }
 
-/// The same of whatever has a root: a snapshot or a backup.
+/// Reads the root of a snapshot or a backup.
 pub fn read(store: &dyn BlobStore, blob: &Blob) -> Result<Root> {
     let bytes = store
         .get(blob)?

@@ -5,7 +5,7 @@ use crate::manifest::{Entry, Flavor, Kind};
 use std::collections::{HashMap, HashSet};
 
 impl Root {
-    /// The same with only some of its entries, and the folders these lie in.
+    /// The same root with only the wanted entries and the folders that hold them.
     #[must_use]
     pub fn only(&self, wanted: impl Fn(&Entry) -> bool) -> Self {
         let chosen: Vec<&Entry> = self
@@ -40,7 +40,7 @@ impl Root {
                 .map(|entry| (&*entry.path, entry))
                 .collect(),
         };
-        // The first of several names that comes along is the file.
+        // The first wanted name of a file with hard links becomes the file.
         let mut first: HashMap<&[u8], Box<[u8]>> = HashMap::new();
         let mut seen = HashSet::new();
         for entry in &self.manifest.entries {

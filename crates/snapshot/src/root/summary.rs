@@ -8,21 +8,21 @@ pub(super) const BACKUP_MAGIC: &[u8] = b"towline backup 1\n";
 /// No summary is longer. All of it lies within this many bytes at the beginning of the object.
 pub(crate) const MAX_SUMMARY_BYTES: usize = 8 << 10;
 
-/// What a list of backups shows, without reading all of each.
+/// What a list of backups shows without reading the whole roots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
-    /// Milliseconds since 1970, by the clock of whoever took it.
+    /// Milliseconds since 1970, by the clock of the machine that made the backup.
     pub taken: i64,
-    /// The workspace.
+    /// The name of the workspace.
     pub name: String,
-    /// Where it was then.
+    /// The host and the folder at that time.
     pub host: String,
     pub folder: String,
     pub files: u64,
     pub bytes: u64,
     /// Bytes that were new to the store.
     pub stored: u64,
-    /// What could not be read, or kept changing.
+    /// Files that could not be read, or kept changing.
     pub doubtful: u64,
 }
 
@@ -44,7 +44,7 @@ impl Summary {
         Ok(out)
     }
 
-    /// The summary at the beginning of a backup and what follows it; `None` for what is no backup.
+    /// The summary at the beginning of a backup, and the rest; `None` if this is no backup.
     pub(super) fn split(bytes: &[u8]) -> Result<Option<(Self, &[u8])>, Malformed> {
         let Some(rest) = bytes.strip_prefix(BACKUP_MAGIC) else {
             return Ok(None);
@@ -76,7 +76,8 @@ impl Summary {
         Ok(Some((summary, packed)))
     }
 
-    /// From the first [`MAX_SUMMARY_BYTES`] bytes of a backup. Not sealed: for people to look at.
+    /// Reads the first [`MAX_SUMMARY_BYTES`] bytes of a backup. The seal is not checked, so this is
+    /// only for display.
     pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
         Self::split(bytes)
             .ok()

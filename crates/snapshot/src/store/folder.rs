@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A folder of this machine, mode 0700.
+/// A store in a folder of this machine, mode 0700.
 #[derive(Debug)]
 pub struct FolderStore {
     root: PathBuf,
     keeps_whole: bool,
     next: AtomicU64,
-    /// Packs that are being read stay open: a layout reads them in many parts.
+    /// Packs that are being read stay open, because a layout reads them in many parts.
     open: Mutex<Vec<(Digest, Arc<File>)>>,
 }
 
@@ -36,7 +36,7 @@ impl FolderStore {
         }
     }
 
-    /// For what is laid out seldom: nothing is kept beside the packs.
+    /// For content that is seldom laid out: no whole files are kept.
     #[must_use]
     pub fn without_whole_files(self) -> Self {
         Self {
@@ -49,14 +49,14 @@ impl FolderStore {
         &self.root
     }
 
-    /// Removes what was being written by somebody who was killed. Only for who holds the store
+    /// Removes the unfinished files of processes that were killed. The caller must hold the store
     /// alone.
     pub fn clear_incoming(&self) {
         let _ = fs::remove_dir_all(self.root.join("incoming"));
     }
 
-    /// Removes what nobody has written to since then, in milliseconds since 1970: left by those who
-    /// were killed. For a store that others may be using.
+    /// Removes unfinished files that were last written before `moment`, in milliseconds since 1970.
+    /// Processes that were killed left them. For a store that others may be using.
     pub fn clear_incoming_before(&self, moment: i64) {
         for entry in fs::read_dir(self.root.join("incoming"))
             .into_iter()
@@ -107,7 +107,7 @@ impl FolderStore {
         Ok(file)
     }
 
-    /// Written beside, synced, then given its name if nobody has it.
+    /// Writes a file under another name, syncs it, and renames it unless the name exists.
     fn put_file(&self, target: &Path, bytes: &[u8]) -> io::Result<()> {
         let incoming = self.root.join("incoming");
         fs::DirBuilder::new()
@@ -123,14 +123,14 @@ impl FolderStore {
                 .truncate(true)
                 .mode(0o400)
                 .open(&part)?;
-            // The kernel gives a long write memory of its own kind, which may be slow to come by.
+            // On some machines the kernel is slow to find memory for longer writes.
             bytes
                 .chunks(WRITE_BYTES)
                 .try_for_each(|piece| file.write_all(piece))?;
             file.sync_data()?;
             match rustix::fs::renameat_with(CWD, &part, CWD, target, RenameFlags::NOREPLACE) {
                 Err(rustix::io::Errno::EXIST) => Ok(()),
-                // Some file systems cannot: a hard link refuses to replace as well.
+                // Some file systems lack this flag; a hard link refuses to replace as well.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     match fs::hard_link(&part, target) {
                         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -246,7 +246,7 @@ impl BlobStore for FolderStore {
 
     fn delete(&self, blobs: &[Blob]) -> Result<()> {
         if blobs.iter().any(|blob| matches!(blob, Blob::Pack(_))) {
-            // A cache of what the packs held: it comes back as it is needed.
+            // Whole files are only a cache of the packs; layouts make it again.
             let _ = fs::remove_dir_all(self.root.join("whole"));
         }
         for blob in blobs {
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_stays_as_it_is() {
+    fn an_existing_object_is_not_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FolderStore::new(folder.path().join("store"));
         let blob = Blob::Root(Digest::of(b"x"));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_being_written_long_ago_goes_and_what_is_new_stays() {
+    fn old_unfinished_files_are_removed_and_new_ones_stay() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FolderStore::new(folder.path());
         let incoming = folder.path().join("incoming");

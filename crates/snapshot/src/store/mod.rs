@@ -1,4 +1,4 @@
-//! The seam to where snapshots are kept: bytes by name, written once, never replaced.
+//! The interface of a store of snapshots: bytes by name, written once and never replaced.
 
 mod folder;
 
@@ -8,14 +8,14 @@ use crate::digest::Digest;
 use crate::problem::Result;
 use std::path::PathBuf;
 
-/// What is kept, and under which name.
+/// One stored object, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Blob {
-    /// Content, named by the digest of its bytes.
+    /// A pack of content, named by the digest of its bytes.
     Pack(Digest),
-    /// A manifest with the places of its content, named by the snapshot's id.
+    /// The root of a snapshot, named by the snapshot's id.
     Root(Digest),
-    /// The same of a workspace, named by its moment in milliseconds, then its id.
+    /// The root of a backup, named by its moment in milliseconds and its id.
     Backup(i64, Digest),
     /// A list of packs that are about to be deleted, named by its moment and the digest of its
     /// bytes.
@@ -73,7 +73,7 @@ impl Blob {
         (blob.path() == path).then_some(blob)
     }
 
-    /// For messages.
+    /// The name for messages.
     pub fn shown(&self) -> String {
         let what = match self {
             Self::Pack(_) => "pack",
@@ -84,7 +84,7 @@ impl Blob {
         format!("{what} {}", self.digest().short())
     }
 
-    /// What it holds is known by this.
+    /// The digest in its name.
     pub const fn digest(&self) -> Digest {
         match self {
             Self::Pack(digest)
@@ -95,7 +95,7 @@ impl Blob {
     }
 }
 
-/// One thing that is kept.
+/// One object in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stored {
     pub blob: Blob,
@@ -104,26 +104,26 @@ pub struct Stored {
     pub changed: Option<i64>,
 }
 
-/// Where snapshots are kept. Calls block, may be made from many threads, and may be repeated.
+/// A store of snapshots. Calls block, may come from many threads, and may be repeated.
 pub trait BlobStore: Send + Sync {
     /// For messages.
     fn place(&self) -> String;
 
     fn has(&self, blob: &Blob) -> Result<bool>;
 
-    /// Keeps `bytes`, whole or not at all; what is there already stays. Once this returns, they
-    /// are there for good.
+    /// Stores `bytes`, whole or not at all. An existing object stays as it is. Once this returns, the
+    /// object survives a power cut.
     fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()>;
 
-    /// All of it, or `None` where there is no such thing.
+    /// The whole object; `None` if there is none.
     fn get(&self, blob: &Blob) -> Result<Option<Vec<u8>>>;
 
-    /// Exactly that part.
+    /// Exactly that part of an object.
     fn get_range(&self, blob: &Blob, offset: u64, length: usize) -> Result<Vec<u8>>;
 
     fn list(&self, kind: BlobKind) -> Result<Vec<Stored>>;
 
-    /// Which of these packs are not there.
+    /// The packs of these that are not in the store.
     fn missing(&self, packs: &[Digest]) -> Result<Vec<Digest>> {
         let there: std::collections::HashSet<Blob> = self
             .list(BlobKind::Pack)?
@@ -137,15 +137,15 @@ pub trait BlobStore: Send + Sync {
             .collect())
     }
 
-    /// What is not there is fine.
+    /// Deletes objects. A missing one is not an error.
     fn delete(&self, blobs: &[Blob]) -> Result<()>;
 
-    /// How many calls of [`Self::put`] and [`Self::get_range`] at once make it fastest.
+    /// How many calls of [`Self::put`] and [`Self::get_range`] should run at once.
     fn parallel(&self) -> usize {
         2
     }
 
-    /// A folder beside it where large files may be kept whole, for layouts on the same file system.
+    /// A folder where large files may be kept whole, for layouts on the same file system.
     fn whole_files(&self) -> Option<PathBuf> {
         None
     }

@@ -1,20 +1,20 @@
-//! What a walk finds: the entries that travel, and what was left out.
+//! The results of a walk.
 
 use crate::rules::Why;
 use rustix::fs::Stat;
 use std::collections::BTreeMap;
 
-/// One entry that travels.
+/// One entry that is included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Below the root.
+    /// The path below the root.
     pub path: Box<[u8]>,
     pub kind: FoundKind,
     pub mode: u32,
     pub stamp: Stamp,
-    /// Bytes on disk are fewer than its size says.
+    /// The file takes fewer bytes on disk than its size.
     pub sparse: bool,
-    /// A file that has other names too.
+    /// The file has more than one name.
     pub has_hard_links: bool,
 }
 
@@ -25,13 +25,13 @@ pub enum FoundKind {
     Link,
 }
 
-/// What tells a changed file from an unchanged one.
+/// A file whose stamp is unchanged is taken for unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     pub size: u64,
     /// Nanoseconds since 1970.
     pub modified: i64,
-    /// The inode's own time, which nobody can set back.
+    /// The time of the last change of the inode, which nobody can set back.
     pub changed: i64,
     pub inode: u64,
     pub device: u64,
@@ -60,7 +60,7 @@ impl Stamp {
     }
 }
 
-/// Something that does not travel.
+/// An entry that is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     pub path: Box<[u8]>,
@@ -68,7 +68,7 @@ pub struct LeftOut {
     pub why: Why,
 }
 
-/// How much of a tree may travel.
+/// How much a tree may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     pub files: usize,
@@ -88,9 +88,9 @@ impl Limits {
 pub struct Walked {
     /// Sorted by path.
     pub found: Vec<Found>,
-    /// Sorted by path; only the topmost of each.
+    /// Sorted by path; of a folder that is left out only the folder itself.
     pub left_out: Vec<LeftOut>,
-    /// The walk was given up: there is more than this.
+    /// The walk was stopped: the tree has more than this.
     pub cut_short: bool,
 }
 
@@ -109,7 +109,7 @@ impl Walked {
             .sum()
     }
 
-    /// The folders directly below the root that hold most, largest first: files, bytes, name.
+    /// The folders directly below the root, largest first: files, bytes, name.
     pub fn largest(&self) -> Vec<(usize, u64, String)> {
         let mut sums: BTreeMap<&[u8], (usize, u64)> = BTreeMap::new();
         for found in self

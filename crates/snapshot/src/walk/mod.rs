@@ -1,5 +1,5 @@
-//! The tree as it is now: every entry that travels, and what was left out and why. Nothing is read
-//! but folders and ignore files.
+//! Walks a tree: every entry that is included, and what was left out and why. Only folders and ignore
+//! files are read.
 
 mod folder;
 mod found;
@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A folder still to be read. It is opened when its turn comes: many may wait.
+/// A folder to walk. It is opened only when its turn comes, because many may wait.
 struct Job {
     path: PathBuf,
     below: Vec<u8>,
@@ -38,7 +38,7 @@ struct Walk<'a> {
     wake: Condvar,
 }
 
-/// Walks `root`. Past the limits it goes on long enough to say what is large, then gives up.
+/// Walks `root`. Beyond the limits it goes on long enough to find the largest folders, then stops.
 pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
     let job = Job {
         path: root.to_owned(),
@@ -57,7 +57,7 @@ pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
     let mut walked = Walked::default();
     std::thread::scope(|scope| {
-        // Where no more threads can be made, those that are there do it all.
+        // If no more threads can be made, the existing ones do all the work.
         let others: Vec<_> = (1..threads)
             .map_while(|_| {
                 std::thread::Builder::new()
@@ -131,7 +131,7 @@ impl Walk<'_> {
             }
             shared.files += files;
             shared.bytes = shared.bytes.saturating_add(bytes);
-            // Four times over, the largest folders are known well enough.
+            // At four times the limits the largest folders are known well enough.
             shared.stop |=
                 shared.files / 4 >= self.limits.files || shared.bytes / 4 >= self.limits.bytes;
             self.wake.notify_all();
