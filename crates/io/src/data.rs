@@ -1,5 +1,5 @@
-//! The interface of a datastore: objects by key, read and written in blocks. A folder of this machine
-//! is a datastore too, so upload, download and copy are the same operation.
+//! The interface of a datastore: objects by key, read and written in blocks. A folder of this
+//! machine is a datastore too, so upload, download and copy are the same operation.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -121,8 +121,8 @@ pub struct UnsupportedEntry {
     pub is_failure: bool,
 }
 
-/// An entry without bytes that stands for a folder: a blob that blobfuse made, an empty object whose
-/// name ends in `/`, or an empty folder of a disk.
+/// An entry without bytes that stands for a folder: a blob that blobfuse made, an empty object
+/// whose name ends in `/`, or an empty folder of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FolderMark {
     /// Without a `/` at the end.
@@ -210,8 +210,8 @@ impl Shape {
 pub struct StoreLimits {
     /// The most blocks of one object.
     pub blocks: u32,
-    /// Bytes of a block: a power of two of at least 1 KiB. Blocks are larger for an object that would
-    /// have too many.
+    /// Bytes of a block: a power of two of at least 1 KiB. Blocks are larger for an object that
+    /// would have too many.
     pub block: u64,
     /// Whether reading it costs no more than a local disk.
     pub near: bool,
@@ -247,8 +247,8 @@ pub trait Data: Send + Sync + fmt::Debug {
     /// Exactly `range` of the object, of `version` if it is given; fewer bytes are an error.
     async fn read(&self, key: &Key, range: Range<u64>, version: Option<&str>) -> Result<Bytes>;
 
-    /// Writes the whole object in one call, checked by the service. With `create` an existing object
-    /// is not replaced, and the answer is `false`.
+    /// Writes the whole object in one call, checked by the service. With `create` an existing
+    /// object is not replaced, and the answer is `false`.
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool>;
 
     /// Begins an upload in blocks, or continues the one that `id` names.
@@ -298,8 +298,8 @@ pub trait Data: Send + Sync + fmt::Debug {
     /// An address at which anybody can read that one object, valid for that long.
     async fn url(&self, key: &Key, valid: Duration) -> Result<String>;
 
-    /// The address with the store's own credential in it, and the rights of that credential in words;
-    /// `None` if the store has no such credential.
+    /// The address with the store's own credential in it, and the rights of that credential in
+    /// words; `None` if the store has no such credential.
     fn url_with_credential(&self, _: &Key) -> Option<(String, String)> {
         None
     }

@@ -1,7 +1,7 @@
 //! Access to stores (Azure Blob, S3, folders), copies between them, and access to machines.
 //!
-//! A store is a [`data::Data`]. A folder of this machine is one too, so every transfer is a copy from
-//! one store to another. Every copy is verified before it counts as done.
+//! A store is a [`data::Data`]. A folder of this machine is one too, so every transfer is a copy
+//! from one store to another. Every copy is verified before it counts as done.
 
 pub mod azure;
 mod buffer;

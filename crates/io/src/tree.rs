@@ -129,8 +129,8 @@ impl Tree {
         }
     }
 
-    /// Renames the part file to `key`. With `create` an existing file is not replaced, and the answer
-    /// is `false`.
+    /// Renames the part file to `key`. With `create` an existing file is not replaced, and the
+    /// answer is `false`.
     pub(crate) fn place_part(&self, key: &Key, create: bool) -> io::Result<bool> {
         let folder = self.folder(key, true)?;
         let (part, name) = (part_name(key.name()), key.name());

@@ -1,6 +1,6 @@
 //! The certificate authorities that a client trusts: those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if
-//! they are set, else the system's bundle, else the roots that are built in. The bundle is one file;
-//! reading a folder of hundreds would take longer than most verbs.
+//! they are set, else the system's bundle, else the roots that are built in. The bundle is one
+//! file; reading a folder of hundreds would take longer than most verbs.
 
 use crate::network::Network;
 use rustls::pki_types::CertificateDer;

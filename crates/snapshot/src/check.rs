@@ -125,8 +125,8 @@ fn gather(root: &Root, needed: &mut HashMap<Digest, BTreeMap<u64, Frame>>) {
     }
 }
 
-/// Deletes the damaged packs and the snapshots that cannot be laid out any more. The next snapshot of
-/// the same code stores it anew. Returns the snapshots that were deleted.
+/// Deletes the damaged packs and the snapshots that cannot be laid out any more. The next snapshot
+/// of the same code stores it anew. Returns the snapshots that were deleted.
 pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<Blob>> {
     let mut gone: Vec<Blob> = checked
         .damage
@@ -147,8 +147,9 @@ pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<
     Ok(gone)
 }
 
-/// Lists the damaged packs, so that the next backup stores their content anew. Their sound parts stay
-/// for older backups. Roots that cannot be read are deleted. Returns the number of packs and roots.
+/// Lists the damaged packs, so that the next backup stores their content anew. Their sound parts
+/// stay for older backups. Roots that cannot be read are deleted. Returns the number of packs and
+/// roots.
 pub fn set_aside(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<usize> {
     let unreadable: Vec<Blob> = checked
         .damage

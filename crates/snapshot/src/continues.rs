@@ -1,5 +1,6 @@
-//! The backup that a folder continues. The mark is stored on the folder itself, so that a copy of the
-//! folder has it too, on any machine. So an old copy does not become the newest backup unnoticed.
+//! The backup that a folder continues. The mark is stored on the folder itself, so that a copy of
+//! the folder has it too, on any machine. So an old copy does not become the newest backup
+//! unnoticed.
 
 use crate::backup::{Listed, Place};
 use crate::digest::Digest;

@@ -1,5 +1,5 @@
-//! Chunks are gathered into frames, and frames into packs. A frame is compressed, read and checked as
-//! one. Small files share a frame, so that they compress well and need no request of their own.
+//! Chunks are gathered into frames, and frames into packs. A frame is compressed, read and checked
+//! as one. Small files share a frame, so that they compress well and need no request of their own.
 
 use crate::digest::Digest;
 use crate::problem::{Problem, Result};
@@ -9,8 +9,8 @@ use crate::problem::{Problem, Result};
 pub struct Compression {
     /// The level of zstd.
     pub level: i32,
-    /// A frame is closed once it holds this many bytes. Larger frames compress better; smaller ones are
-    /// quicker to read a part of.
+    /// A frame is closed once it holds this many bytes. Larger frames compress better; smaller ones
+    /// are quicker to read a part of.
     pub frame: usize,
 }
 
@@ -20,8 +20,8 @@ impl Compression {
         level: 1,
         frame: 2 << 20,
     };
-    /// For backups. A mixed tree is no larger than one compressed archive; a tree of text is a little
-    /// larger.
+    /// For backups. A mixed tree is no larger than one compressed archive; a tree of text is a
+    /// little larger.
     pub const SMALL: Self = Self {
         level: 3,
         frame: 4 << 20,

@@ -1,5 +1,5 @@
-//! Packs that are about to be deleted. They are put on a list first, so that a snapshot that is taken
-//! meanwhile does not use them.
+//! Packs that are about to be deleted. They are put on a list first, so that a snapshot that is
+//! taken meanwhile does not use them.
 
 use crate::digest::Digest;
 use crate::problem::Result;

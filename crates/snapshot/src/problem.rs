@@ -32,8 +32,8 @@ pub enum Problem {
     /// A workspace without any file.
     #[error("{} holds nothing: there is nothing to back up", .0.display())]
     Empty(PathBuf),
-    /// The newest backup holds something that the folder does not know of. It was made elsewhere, or
-    /// after this copy of the folder.
+    /// The newest backup holds something that the folder does not know of. It was made elsewhere,
+    /// or after this copy of the folder.
     #[error("{} does not continue the newest backup, {}", folder.display(), newest.blob.digest().short())]
     Overtaken {
         folder: PathBuf,

@@ -1,9 +1,9 @@
 //! Deleting snapshots: first a plan, then the deletion. A pack is deleted only when no remaining
 //! snapshot needs any part of it.
 //!
-//! If others use the store, packs are first put on a list of pending deletions. A later prune deletes
-//! them if nobody needs them by then. A process that takes a snapshot reads these lists and does not
-//! use the packs on them.
+//! If others use the store, packs are first put on a list of pending deletions. A later prune
+//! deletes them if nobody needs them by then. A process that takes a snapshot reads these lists and
+//! does not use the packs on them.
 
 use crate::digest::Digest;
 use crate::pending_deletion;
@@ -40,8 +40,8 @@ impl PrunePlan {
 pub struct Policy<'a> {
     /// Whether a snapshot or a backup stays, given when it was stored, in milliseconds.
     pub keep: &'a dyn Fn(&Blob, Option<i64>) -> bool,
-    /// How long packs stay on a list before they are deleted, in milliseconds; `None` if we hold the
-    /// lock and nobody else can use the store.
+    /// How long packs stay on a list before they are deleted, in milliseconds; `None` if we hold
+    /// the lock and nobody else can use the store.
     pub grace: Option<i64>,
     /// Milliseconds since 1970.
     pub now: i64,
@@ -55,8 +55,8 @@ impl std::fmt::Debug for Policy<'_> {
     }
 }
 
-/// Plans a prune. It is an error if a snapshot that should stay cannot be read, because its packs are
-/// then unknown.
+/// Plans a prune. It is an error if a snapshot that should stay cannot be read, because its packs
+/// are then unknown.
 pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
     let mut plan = PrunePlan::default();
     let mut needed: HashSet<Digest> = HashSet::new();

@@ -1,5 +1,5 @@
-//! Renews the tree of a run before its next attempt. The entries of the snapshot are restored. Files
-//! that the last attempt made stay, and entries that it changed are moved aside.
+//! Renews the tree of a run before its next attempt. The entries of the snapshot are restored.
+//! Files that the last attempt made stay, and entries that it changed are moved aside.
 
 use crate::layout::lay_out;
 use crate::manifest::{Entry, Kind};
@@ -14,8 +14,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Restores the entries of `root` in `target`, which must be a real folder. Changed entries are moved
-/// below `aside`. Returns the paths that were restored.
+/// Restores the entries of `root` in `target`, which must be a real folder. Changed entries are
+/// moved below `aside`. Returns the paths that were restored.
 pub fn renew(
     root: &Root,
     store: &dyn BlobStore,

@@ -1,5 +1,6 @@
-//! Which entries of a tree are left out, and why: by built-in rules, then the tree's ignore files, then
-//! the job's `code.ignore`. A later rule wins, so `!assets` in an ignore file includes it again.
+//! Which entries of a tree are left out, and why: by built-in rules, then the tree's ignore files,
+//! then the job's `code.ignore`. A later rule wins, so `!assets` in an ignore file includes it
+//! again.
 
 use crate::manifest::Flavor;
 use ignore::Match;
@@ -182,8 +183,8 @@ impl Rules {
         self.file
     }
 
-    /// The rules inside `folder`, which has an ignore file. It is an error if the file cannot be read,
-    /// because the entries that it leaves out would be included.
+    /// The rules inside `folder`, which has an ignore file. It is an error if the file cannot be
+    /// read, because the entries that it leaves out would be included.
     pub(crate) fn enter(
         &self,
         folder: &Path,
@@ -246,8 +247,8 @@ impl Rules {
 /// A larger ignore file is refused: nobody wrote it by hand.
 const MAX_IGNORE_FILE_BYTES: u64 = 16 << 20;
 
-/// An error unless `file` is a plain file of sensible size. Reading a named pipe would never end, and
-/// a device such as `/dev/zero` would fill the memory.
+/// An error unless `file` is a plain file of sensible size. Reading a named pipe would never end,
+/// and a device such as `/dev/zero` would fill the memory.
 fn check_plain(file: &Path) -> std::io::Result<()> {
     let meta = std::fs::metadata(file)?;
     let refused = |what: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));

@@ -45,8 +45,8 @@ pub fn absent(root: &Root, target: &Path) -> Vec<Box<[u8]>> {
         .collect()
 }
 
-/// Removes the files that are the same as in the snapshot, compared byte by byte, and the folders that
-/// are then empty. `false` if it was stopped before the end. May be repeated.
+/// Removes the files that are the same as in the snapshot, compared byte by byte, and the folders
+/// that are then empty. `false` if it was stopped before the end. May be repeated.
 pub fn shed(root: &Root, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool> {
     root.manifest.validate()?;
     let present = present(root, target);

@@ -1,6 +1,6 @@
 //! Large files that are kept whole beside the packs, if the file system can share blocks between
-//! files. A layout then clones them instead of writing them. This is only a cache: every clone is read
-//! and verified.
+//! files. A layout then clones them instead of writing them. This is only a cache: every clone is
+//! read and verified.
 
 use crate::digest::Digest;
 use crate::manifest::{Kind, Piece};
@@ -67,7 +67,8 @@ impl WholeFiles {
         false
     }
 
-    /// Keeps a clone of a file that was just laid out. It takes no room until one of the two changes.
+    /// Keeps a clone of a file that was just laid out. It takes no room until one of the two
+    /// changes.
     pub(crate) fn keep(&self, kind: &Kind, file: impl AsFd) {
         let Some(place) = self.place(kind).filter(|place| !place.exists()) else {
             return;

@@ -156,8 +156,8 @@ impl Service {
         }
     }
 
-    /// Explains the refusal of a HEAD request, which has no body. A listing is tried as well, because
-    /// its refusal has the service's message.
+    /// Explains the refusal of a HEAD request, which has no body. A listing is tried as well,
+    /// because its refusal has the service's message.
     pub(super) async fn explain_bodyless(&self, call: &Call, answer: &Answer) -> Error {
         if answer.status == StatusCode::FORBIDDEN
             && answer.header("x-ms-error-code") == Some(FIREWALL_OR_KEY)

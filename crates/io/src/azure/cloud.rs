@@ -1,7 +1,7 @@
 //! Calls to a cloud's services, as the user who is signed in.
 //!
-//! A throttled call is sent again after the pause that the service asks for, because the service did
-//! nothing. Other failed calls are sent again only where that is harmless. A refused token is
+//! A throttled call is sent again after the pause that the service asks for, because the service
+//! did nothing. Other failed calls are sent again only where that is harmless. A refused token is
 //! replaced once. No redirect is followed.
 
 use super::endpoints::{Endpoints, PUBLIC_CLOUD};

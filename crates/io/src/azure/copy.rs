@@ -1,4 +1,5 @@
-//! Copies inside the service, also from another account. The bytes do not pass through this machine.
+//! Copies inside the service, also from another account. The bytes do not pass through this
+//! machine.
 
 use super::Azure;
 use super::call::{Authorization, Call};

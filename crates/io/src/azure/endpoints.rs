@@ -113,8 +113,8 @@ impl Endpoints {
                 .filter(|text| !text.is_empty())
         };
         let public = Self::public();
-        // No cloud names the address of its Azure ML; it is beside the portal. The audience of vaults
-        // is the end of their host names.
+        // No cloud names the address of its Azure ML; it is beside the portal. The audience of
+        // vaults is the end of their host names.
         let beside_portal = text("/portal").and_then(|portal| {
             portal
                 .strip_prefix("https://portal.")

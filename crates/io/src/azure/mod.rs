@@ -202,8 +202,8 @@ fn can_be_a_name(key: &Key) -> Result<()> {
     Ok(())
 }
 
-/// Whether a blob stands for a folder. blobfuse and Hadoop say so in its metadata, an account with a
-/// hierarchical namespace in a header.
+/// Whether a blob stands for a folder. blobfuse and Hadoop say so in its metadata, an account with
+/// a hierarchical namespace in a header.
 fn is_folder(answer: &Answer) -> bool {
     answer.header("x-ms-meta-hdi_isfolder") == Some("true")
         || answer.header("x-ms-resource-type") == Some("directory")

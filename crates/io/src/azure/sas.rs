@@ -21,7 +21,8 @@ impl std::fmt::Debug for Sas {
 }
 
 impl Sas {
-    /// Parses a token as users paste it: with a `?`, blanks or a whole URL before it, escaped or not.
+    /// Parses a token as users paste it: with a `?`, blanks or a whole URL before it, escaped or
+    /// not.
     pub fn parse(secret: &Secret) -> Result<Self> {
         let text = secret.expose().trim().trim_matches('"');
         let text = text.rsplit_once('?').map_or(text, |(_, query)| query);

@@ -10,8 +10,8 @@ use towline_core::{Error, Result};
 const PAGE_ENTRIES: usize = 5_000;
 
 impl Inner {
-    /// Whether a folder can be entered without following a link. Files behind a link are not part of
-    /// this store.
+    /// Whether a folder can be entered without following a link. Files behind a link are not part
+    /// of this store.
     fn can_enter(&self, prefix: &str) -> bool {
         let Ok(inside) = Key::new(format!("{prefix}x")) else {
             return prefix.is_empty();

@@ -56,8 +56,8 @@ impl Group {
         self.is_signalled
     }
 
-    /// Kills all of it. The pid of the leader is still ours, because the leader is not reaped before
-    /// [`Self::wait`].
+    /// Kills all of it. The pid of the leader is still ours, because the leader is not reaped
+    /// before [`Self::wait`].
     pub(super) fn kill(&mut self) {
         if self.code.is_some() {
             return;

@@ -1,7 +1,7 @@
 //! Machines: this one, and those that the system's `ssh` reaches.
 //!
-//! Both keep the contract of [`towline_core::transport::Transport`]. Commands for a shell are quoted
-//! in [`quote`]. All connections to a host go through one master process.
+//! Both keep the contract of [`towline_core::transport::Transport`]. Commands for a shell are
+//! quoted in [`quote`]. All connections to a host go through one master process.
 
 pub(crate) mod group;
 mod local;
@@ -35,8 +35,8 @@ fn check(argv: &[&str]) -> Result<()> {
     }
 }
 
-/// Whether a program could not be started because it does not exist. If a folder of `PATH` may not be
-/// searched, the kernel reports another error.
+/// Whether a program could not be started because it does not exist. If a folder of `PATH` may not
+/// be searched, the kernel reports another error.
 pub(crate) fn is_missing(program: &OsStr, error: &io::Error) -> bool {
     let is_there = |folder: PathBuf| folder.join(program).is_file();
     match error.kind() {

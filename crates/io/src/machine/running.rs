@@ -157,8 +157,8 @@ impl Running {
         Ok(code)
     }
 
-    /// Writes `input` and waits for the end; `None` if the deadline came first. The end includes the
-    /// end of its output, which a process that it started may hold open.
+    /// Writes `input` and waits for the end; `None` if the deadline came first. The end includes
+    /// the end of its output, which a process that it started may hold open.
     pub(crate) fn finish(&mut self, input: &[u8], deadline: Instant) -> io::Result<Option<Ran>> {
         if let (Some(mut pipe), false) = (self.input.take(), input.is_empty()) {
             let input = input.to_vec();

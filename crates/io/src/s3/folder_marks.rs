@@ -12,8 +12,8 @@ use std::time::Duration;
 use towline_core::{Error, Result};
 
 impl S3 {
-    /// Takes the marks of folders out of a listing. Their names end in `/`, but `object_store` drops
-    /// that slash. So an empty object that does not exist under its listed name is a mark.
+    /// Takes the marks of folders out of a listing. Their names end in `/`, but `object_store`
+    /// drops that slash. So an empty object that does not exist under its listed name is a mark.
     pub(super) async fn marks_among(&self, objects: &mut Vec<Object>) -> Result<Vec<FolderMark>> {
         let empty: Vec<Key> = objects
             .iter()

@@ -1,7 +1,7 @@
 //! A bucket of S3 or of a compatible service, or a part of one.
 //!
-//! Every call carries a SHA-256 that the service checks. The parts of an upload are not listed, so a
-//! transfer needs a journal to be resumed.
+//! Every call carries a SHA-256 that the service checks. The parts of an upload are not listed, so
+//! a transfer needs a journal to be resumed.
 
 mod data;
 mod explain;

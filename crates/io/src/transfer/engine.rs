@@ -38,8 +38,8 @@ struct Engine {
     tasks: JoinSet<(String, u64, Result<Done>)>,
 }
 
-/// Copies an object, or everything below a path. An error means that the copy was given up; failures
-/// of single objects are in the outcome.
+/// Copies an object, or everything below a path. An error means that the copy was given up;
+/// failures of single objects are in the outcome.
 pub async fn copy(
     source: StorePath,
     target: StorePath,

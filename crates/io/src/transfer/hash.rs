@@ -1,5 +1,5 @@
-//! BLAKE3 of an object in blocks. Blocks are hashed once and in any order; their values together give
-//! the hash of the whole.
+//! BLAKE3 of an object in blocks. Blocks are hashed once and in any order; their values together
+//! give the hash of the whole.
 
 use crate::data::{Shape, Sums};
 use blake3::hazmat::{
@@ -15,8 +15,8 @@ pub fn blake3(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }
 
-/// The value of one block, which [`whole`] needs. Block sizes are powers of two of at least 1 KiB. The
-/// value of an only block is its plain BLAKE3.
+/// The value of one block, which [`whole`] needs. Block sizes are powers of two of at least 1 KiB.
+/// The value of an only block is its plain BLAKE3.
 pub fn block_value(shape: Shape, index: u32, bytes: &[u8]) -> ChainingValue {
     if shape.blocks() <= 1 {
         return blake3(bytes);

@@ -1,5 +1,5 @@
-//! How many requests run at once. The limit grows while the rate grows, and is halved when the service
-//! throttles us. The bytes in memory are bounded.
+//! How many requests run at once. The limit grows while the rate grows, and is halved when the
+//! service throttles us. The bytes in memory are bounded.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
-//! A program that a tunnel goes through; it listens on a port of loopback. A guard process starts it.
-//! The guard waits for the end of a pipe that we hold, so that the program and its children end with
-//! us, however we end.
+//! A program that a tunnel goes through; it listens on a port of loopback. A guard process starts
+//! it. The guard waits for the end of a pipe that we hold, so that the program and its children end
+//! with us, however we end.
 
 use super::azure;
 use crate::machine::is_missing;

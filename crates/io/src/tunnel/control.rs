@@ -1,5 +1,5 @@
-//! The supervisor's control thread: it waits for orders on a socket, for network changes and for the
-//! end of sleep.
+//! The supervisor's control thread: it waits for orders on a socket, for network changes and for
+//! the end of sleep.
 
 use super::network::{NetworkChanges, SleepWatch};
 use super::report::Report;

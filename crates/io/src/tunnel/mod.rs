@@ -1,8 +1,9 @@
-//! The supervisor of one tunnel. It holds a port of loopback for as long as the tunnel is wanted and
-//! keeps the route from that port to the far end. When a part of the route fails, it is made again.
+//! The supervisor of one tunnel. It holds a port of loopback for as long as the tunnel is wanted
+//! and keeps the route from that port to the far end. When a part of the route fails, it is made
+//! again.
 //!
-//! A tunnel has one supervisor, which holds the lock in the tunnel's folder. It outlives the daemon.
-//! Every program that it has started ends with it; the shared connections of ssh stay.
+//! A tunnel has one supervisor, which holds the lock in the tunnel's folder. It outlives the
+//! daemon. Every program that it has started ends with it; the shared connections of ssh stay.
 
 mod azure;
 mod backoff;

@@ -1,5 +1,5 @@
-//! One HTTP client for all services. A request that failed is sent again after growing pauses, where
-//! that can help.
+//! One HTTP client for all services. A request that failed is sent again after growing pauses,
+//! where that can help.
 
 mod answer;
 mod asked_pause;

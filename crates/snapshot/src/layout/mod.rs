@@ -195,8 +195,8 @@ impl Layout<'_> {
         )
     }
 
-    /// Makes empty files, and files of many pieces at their full length. Returns the numbers of files
-    /// that could be cloned whole.
+    /// Makes empty files, and files of many pieces at their full length. Returns the numbers of
+    /// files that could be cloned whole.
     fn make_large_files(&self) -> Result<HashSet<usize>> {
         let mut cloned = HashSet::new();
         let is_large = |entry: &Entry| matches!(entry.kind, Kind::File(_)) && !is_simple(entry);

@@ -111,8 +111,8 @@ pub trait BlobStore: Send + Sync {
 
     fn has(&self, blob: &Blob) -> Result<bool>;
 
-    /// Stores `bytes`, whole or not at all. An existing object stays as it is. Once this returns, the
-    /// object survives a power cut.
+    /// Stores `bytes`, whole or not at all. An existing object stays as it is. Once this returns,
+    /// the object survives a power cut.
     fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()>;
 
     /// The whole object; `None` if there is none.

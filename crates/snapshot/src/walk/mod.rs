@@ -1,5 +1,5 @@
-//! Walks a tree: every entry that is included, and what was left out and why. Only folders and ignore
-//! files are read.
+//! Walks a tree: every entry that is included, and what was left out and why. Only folders and
+//! ignore files are read.
 
 mod folder;
 mod found;

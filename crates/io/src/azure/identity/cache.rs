@@ -1,6 +1,6 @@
-//! Tokens on disk, so that the next process need not ask for them: files of mode 0600 in a folder of
-//! mode 0700. A file that cannot be read or written counts as missing. Two processes that write at
-//! once both leave a whole file.
+//! Tokens on disk, so that the next process need not ask for them: files of mode 0600 in a folder
+//! of mode 0700. A file that cannot be read or written counts as missing. Two processes that write
+//! at once both leave a whole file.
 
 use serde_json::Value;
 use std::fs::{self, DirBuilder, File, Permissions};

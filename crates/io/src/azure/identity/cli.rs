@@ -138,8 +138,8 @@ impl AzureCli {
         ))
     }
 
-    /// The error if somebody is signed in but the service wants a second factor or a new consent. The
-    /// command that `az` suggests has the right scope; without it the same refusal comes again.
+    /// The error if somebody is signed in but the service wants a second factor or a new consent.
+    /// The command that `az` suggests has the right scope; without it the same refusal comes again.
     fn wants_more(&self, text: &str, first: &str) -> Option<Error> {
         const SECOND_FACTOR_SIGNS: [&str; 6] = [
             "AADSTS50076",

@@ -1,7 +1,7 @@
 //! Signing in to Azure: tokens for its services, by the method that the configuration names.
 //!
-//! A token is requested when it is first needed. It is kept in memory and in private files until five
-//! minutes before its end. Only [`SignIn::sign_in`] ever asks the user.
+//! A token is requested when it is first needed. It is kept in memory and in private files until
+//! five minutes before its end. Only [`SignIn::sign_in`] ever asks the user.
 
 pub(crate) mod cache;
 mod cli;
@@ -149,8 +149,8 @@ impl SignIn {
             .await
     }
 
-    /// The same as [`Self::token`], but it asks on the terminal if the method needs it and `may_ask`
-    /// allows it.
+    /// The same as [`Self::token`], but it asks on the terminal if the method needs it and
+    /// `may_ask` allows it.
     pub async fn sign_in(
         &self,
         web: &WebWhenNeeded,

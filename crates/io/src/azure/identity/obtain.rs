@@ -83,8 +83,8 @@ impl SignIn {
         });
         let mut granted = None;
         if let Some(refresh) = &refresh {
-            // A refused one is not removed, because another process may have replaced it in the file
-            // meanwhile.
+            // A refused one is not removed, because another process may have replaced it in the
+            // file meanwhile.
             granted = device::renew(login, client, resource, refresh).await?.ok();
         }
         let granted = match granted {

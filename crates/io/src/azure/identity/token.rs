@@ -29,8 +29,8 @@ impl Token {
         }
     }
 
-    /// Reads the answer of a token service: `access_token` with `expires_on` or `expires_in`, as text
-    /// or number.
+    /// Reads the answer of a token service: `access_token` with `expires_on` or `expires_in`, as
+    /// text or number.
     pub(super) fn read(answer: &Value, now: Moment) -> Option<Self> {
         Self::named(answer, "access_token", now)
     }

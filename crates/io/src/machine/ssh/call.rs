@@ -15,9 +15,9 @@ use towline_core::{Error, Result};
 
 /// Prints a mark when the command begins, so that the output of a profile does not count as the
 /// command's. It prints another mark after exit code 255, because ssh uses that code for its own
-/// failures. The mark comes as two arguments, so that a shell that echoes its command does not print
-/// it. No variable is set before the command, and `exec` runs a program even if the shell has a
-/// command of that name.
+/// failures. The mark comes as two arguments, so that a shell that echoes its command does not
+/// print it. No variable is set before the command, and `exec` runs a program even if the shell has
+/// a command of that name.
 const BEGIN_SCRIPT: &str = r#"cd 2>/dev/null; printf %s%s "$1" "$2" >&2; printf %s%s "$1" "$2"; (shift 2; exec "$@"); e=$?; [ $e -eq 255 ] && printf %s%s "$2" "$1" >&2; exit $e"#;
 
 /// Linux limits one argument of a program to this length, and the whole command is one argument.
@@ -236,8 +236,8 @@ impl Call {
         ))
     }
 
-    /// The stderr of the command itself. ssh exits with 255 when it is cut off; a command that exits
-    /// with 255 has printed its mark.
+    /// The stderr of the command itself. ssh exits with 255 when it is cut off; a command that
+    /// exits with 255 has printed its mark.
     fn own_stderr(&self, code: i32, stderr: Vec<u8>) -> Result<Vec<u8>> {
         let (stderr, is_own) = self.marks.own_stderr(stderr);
         if self.running.is_signalled() || (code == 255 && !is_own) {

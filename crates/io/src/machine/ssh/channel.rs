@@ -98,8 +98,8 @@ impl Host {
         Ok(Channel { running, from, to })
     }
 
-    /// Why the server cannot connect to a port, in its own words. A plain channel does not learn the
-    /// reason, because the master keeps it to itself.
+    /// Why the server cannot connect to a port, in its own words. A plain channel does not learn
+    /// the reason, because the master keeps it to itself.
     fn refusal_reason(&self, host: &str, port: u16, limit: Duration) -> Result<String> {
         let facts = self.facts(false)?;
         let door = self.sockets.join(format!(

@@ -1,5 +1,5 @@
-//! The version of OpenSSH's client. A client refuses to run with an option that it does not know, so
-//! an old one gets fewer options.
+//! The version of OpenSSH's client. A client refuses to run with an option that it does not know,
+//! so an old one gets fewer options.
 
 use super::super::running::Running;
 use std::ffi::OsStr;

@@ -13,9 +13,9 @@ use towline_core::{Error, Result};
 // A missing home is an error, so that no file lands elsewhere. Neither script has a character that
 // some login shell would change within single quotes.
 
-/// A random token follows the bytes. A connection that is cut leaves a file without the token, which
-/// is removed; so the size need not be known before. `dd` cuts the token off and syncs the file
-/// before it gets its name. SIGPIPE is ignored because nobody may be left to read the error.
+/// A random token follows the bytes. A connection that is cut leaves a file without the token,
+/// which is removed; so the size need not be known before. `dd` cuts the token off and syncs the
+/// file before it gets its name. SIGPIPE is ignored because nobody may be left to read the error.
 const PUT_SCRIPT: &str = r#"case $1 in ./*) cd || exit 1;; esac;
 umask 077; trap "" PIPE; d=${1%/*}/; t=$d.tow-$2;
 if [ -d "$1" ]; then echo "a folder is in the way" >&2; exit 1; fi;

@@ -7,8 +7,8 @@ use towline_core::Result;
 /// Bytes that a login profile may print before the command begins.
 const MAX_NOISE_BYTES: usize = 1 << 20;
 
-/// Two random tokens. In this order they mark the beginning of a command, in the other order an exit
-/// code 255 of its own.
+/// Two random tokens. In this order they mark the beginning of a command, in the other order an
+/// exit code 255 of its own.
 #[derive(Debug)]
 pub(super) struct Marks {
     pub(super) first: String,

@@ -1,4 +1,5 @@
-//! The master process, which holds the connection to a host: how it is found, and how others use it.
+//! The master process, which holds the connection to a host: how it is found, and how others use
+//! it.
 
 use super::super::running::Running;
 use super::resolved::{Resolved, option_path};
@@ -61,8 +62,8 @@ impl Host {
         command
     }
 
-    /// An `ssh` that uses the master and nothing else. It reads no configuration: most of that was for
-    /// the connection, and some of it (forwardings, commands) is not for us.
+    /// An `ssh` that uses the master and nothing else. It reads no configuration: most of that was
+    /// for the connection, and some of it (forwardings, commands) is not for us.
     pub(super) fn through(&self, facts: &HostFacts) -> Command {
         let mut command = self.ssh();
         command.args([

@@ -4,8 +4,8 @@
 //! day. Each call is a session of it; a call never opens a connection of its own. Output that a
 //! profile prints before a command does not count as the command's.
 //!
-//! A timeout ends the `ssh` here; the command on the far host runs on if it does not notice. Signing
-//! in again, when the master is gone, has a timeout of its own.
+//! A timeout ends the `ssh` here; the command on the far host runs on if it does not notice.
+//! Signing in again, when the master is gone, has a timeout of its own.
 
 mod call;
 mod channel;
@@ -76,9 +76,9 @@ struct HostFacts {
 }
 
 impl SshTransport {
-    /// `host` is what the user would give to `ssh`. `sockets` is a folder for control sockets, of at
-    /// most [`MAX_SOCKET_FOLDER_BYTES`]; it is made with access for this user alone. New hosts are
-    /// written to `known_hosts`.
+    /// `host` is what the user would give to `ssh`. `sockets` is a folder for control sockets, of
+    /// at most [`MAX_SOCKET_FOLDER_BYTES`]; it is made with access for this user alone. New hosts
+    /// are written to `known_hosts`.
     pub fn new(
         host: &str,
         ssh_config: Option<PathBuf>,

@@ -21,9 +21,10 @@ const MASTER_OPTIONS: [&str; 4] = [
 const UNATTENDED_RETRY_PAUSE: Duration = Duration::from_secs(3600);
 
 impl Host {
-    /// A host that wanted to ask a person will want to again. Each try counts as a failed login, and
-    /// some servers lock a user out after too many. So a sign-in without a person is not repeated for
-    /// a while. A user who signs in on a terminal makes the master that is then found here.
+    /// A host that wanted to ask a person will want to again. Each try counts as a failed login,
+    /// and some servers lock a user out after too many. So a sign-in without a person is not
+    /// repeated for a while. A user who signs in on a terminal makes the master that is then found
+    /// here.
     fn check_unattended(&self, facts: &HostFacts) -> Result<()> {
         let refused = self
             .unattended
