@@ -1,4 +1,4 @@
-//! Named points at which the shipped program can be told to die, so that tests kill the real
+//! Named points at which the shipped program can be made to die, so that tests kill the real
 //! program exactly there.
 //!
 //! `TOW_CRASH_AT=daemon.dispatch.committed` names a point; `@3` after it means the third time that

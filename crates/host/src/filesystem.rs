@@ -244,7 +244,7 @@ mod tests {
         );
         std::os::unix::fs::symlink(at("unmounted"), at("dead")).expect("a link");
         std::os::unix::fs::symlink(at("circle"), at("circle")).expect("a link");
-        for odd in [
+        for unclear in [
             "dead",
             "dead/below/it",
             "circle",
@@ -252,10 +252,10 @@ mod tests {
             "file/below",
         ] {
             assert!(
-                metadata_if_there(&at(odd)).is_err()
-                    && entries(&at(odd)).is_err()
-                    && read_if_there(&at(odd)).is_err(),
-                "{odd}"
+                metadata_if_there(&at(unclear)).is_err()
+                    && entries(&at(unclear)).is_err()
+                    && read_if_there(&at(unclear)).is_err(),
+                "{unclear}"
             );
         }
         assert!(

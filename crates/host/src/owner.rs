@@ -1,4 +1,4 @@
-//! Who may change a file. Configuration that another user can write is not used.
+//! Trust in files: configuration that another user can write is not used.
 
 use std::fs;
 use std::io;

@@ -11,7 +11,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Where folders have no attributes, a file with this prefix holds the mark. No walk sees it.
+/// If folders have no attributes, a file with this prefix holds the mark. No walk sees it.
 pub(crate) const MARK_FILE_PREFIX: &str = ".towline-backups-";
 /// The name of the attribute that holds a mark begins with this.
 const MARK_ATTRIBUTE_PREFIX: &str = "user.towline.";

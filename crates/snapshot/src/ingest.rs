@@ -85,7 +85,7 @@ pub(crate) struct Ingest<'a> {
     stored: AtomicU64,
 }
 
-/// What became of a file that was to be read.
+/// The outcome of reading one file.
 enum FileOutcome {
     Content(Content),
     Gone,

@@ -10,7 +10,7 @@ pub struct Progress {
     bytes_expected: AtomicU64,
 }
 
-/// What is done and what is expected.
+/// Numbers that are done, each with the expected number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     pub files: (u64, u64),

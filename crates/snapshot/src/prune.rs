@@ -12,7 +12,7 @@ use crate::root::read;
 use crate::store::{Blob, BlobKind, BlobStore, Stored};
 use std::collections::{HashMap, HashSet};
 
-/// What would be deleted.
+/// The snapshots and packs that a prune would delete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrunePlan {
     /// Snapshots or backups with the size of their roots.

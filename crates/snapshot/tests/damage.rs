@@ -1,4 +1,4 @@
-//! A flipped bit anywhere is found, by whoever lays out and by whoever checks.
+//! A flipped bit anywhere is found, by a layout and by a check.
 
 mod support;
 

@@ -276,12 +276,12 @@ mod tests {
             [("folder", false), ("deeper", true)]
         );
         assert_eq!(page.next.as_deref(), Some("2!ab&c"));
-        let odd: Vec<&str> = page
+        let unsupported: Vec<&str> = page
             .unsupported
             .iter()
-            .map(|odd| odd.name.as_str())
+            .map(|unsupported| unsupported.name.as_str())
             .collect();
-        assert_eq!(odd, ["../evil", "x\\u{1}y"]);
+        assert_eq!(unsupported, ["../evil", "x\\u{1}y"]);
     }
 
     #[test]

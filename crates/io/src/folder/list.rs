@@ -41,7 +41,7 @@ impl Inner {
         for found in walker.by_ref() {
             match found {
                 Found::Object(object) => page.objects.push(object),
-                Found::Odd(odd) => page.unsupported.push(odd),
+                Found::Unsupported(entry) => page.unsupported.push(entry),
                 Found::Empty(folder) => page.marks.push(FolderMark {
                     folder,
                     has_slash: true,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) enum Found {
     Object(Object),
-    Odd(UnsupportedEntry),
+    Unsupported(UnsupportedEntry),
     /// A folder with nothing in it.
     Empty(Key),
 }
@@ -33,7 +33,7 @@ pub(super) struct Walker {
     root: PathBuf,
     /// For each open folder: its prefix and its remaining entries, in reverse order.
     open: Vec<(String, Vec<Entry>)>,
-    odd: Vec<UnsupportedEntry>,
+    unsupported: Vec<UnsupportedEntry>,
     empty: Option<Key>,
 }
 
@@ -43,7 +43,7 @@ impl Walker {
         let mut walker = Self {
             root: root.to_owned(),
             open: Vec::new(),
-            odd: Vec::new(),
+            unsupported: Vec::new(),
             empty: None,
         };
         let mut prefix = prefix.to_owned();
@@ -71,9 +71,9 @@ impl Walker {
     }
 
     fn enter(&mut self, prefix: String) {
-        match read(&self.root.join(&prefix), &prefix, &mut self.odd) {
+        match read(&self.root.join(&prefix), &prefix, &mut self.unsupported) {
             Ok(entries) => {
-                if entries.is_empty() && self.odd.is_empty() {
+                if entries.is_empty() && self.unsupported.is_empty() {
                     self.empty = Key::new(prefix.trim_end_matches('/')).ok();
                 }
                 self.open.push((prefix, entries));
@@ -84,7 +84,7 @@ impl Walker {
                     error.kind(),
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) => {}
-            Err(error) => self.odd.push(UnsupportedEntry {
+            Err(error) => self.unsupported.push(UnsupportedEntry {
                 name: prefix,
                 why: format!("cannot be read: {error}"),
                 is_failure: true,
@@ -98,8 +98,8 @@ impl Iterator for Walker {
 
     fn next(&mut self) -> Option<Found> {
         loop {
-            if let Some(odd) = self.odd.pop() {
-                return Some(Found::Odd(odd));
+            if let Some(unsupported) = self.unsupported.pop() {
+                return Some(Found::Unsupported(unsupported));
             }
             if let Some(folder) = self.empty.take() {
                 return Some(Found::Empty(folder));
@@ -119,7 +119,7 @@ impl Iterator for Walker {
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !entry.is_link => {}
                 Err(error) => {
-                    return Some(Found::Odd(UnsupportedEntry {
+                    return Some(Found::Unsupported(UnsupportedEntry {
                         name,
                         why: format!("cannot be read: {error}"),
                         is_failure: !entry.is_link,
@@ -131,7 +131,11 @@ impl Iterator for Walker {
 }
 
 /// The entries of one folder, in reverse order.
-fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Result<Vec<Entry>> {
+fn read(
+    path: &Path,
+    prefix: &str,
+    unsupported: &mut Vec<UnsupportedEntry>,
+) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -141,7 +145,7 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
                 "{prefix}{}",
                 String::from_utf8_lossy(raw.as_bytes()).escape_debug()
             );
-            odd.push(UnsupportedEntry {
+            unsupported.push(UnsupportedEntry {
                 name,
                 why: "its name is not UTF-8".to_owned(),
                 is_failure: true,
@@ -149,7 +153,7 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
             continue;
         };
         if let Err(why) = Key::new(name) {
-            odd.push(UnsupportedEntry {
+            unsupported.push(UnsupportedEntry {
                 name: format!("{prefix}{}", crate::data::shown(name)),
                 why,
                 is_failure: true,
@@ -177,8 +181,8 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
 /// A file, or the reason why it is left out.
 fn inspect(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let path = root.join(name);
-    let odd = |why: &str| {
-        Ok(Some(Found::Odd(UnsupportedEntry {
+    let unsupported = |why: &str| {
+        Ok(Some(Found::Unsupported(UnsupportedEntry {
             name: name.to_owned(),
             why: why.to_owned(),
             is_failure: false,
@@ -187,14 +191,14 @@ fn inspect(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> 
     let metadata = fs::metadata(&path)?;
     if is_link {
         if !path.canonicalize()?.starts_with(root.canonicalize()?) {
-            return odd(OUTSIDE_LINK_REASON);
+            return unsupported(OUTSIDE_LINK_REASON);
         }
         if metadata.is_dir() {
-            return odd("a link to a folder");
+            return unsupported("a link to a folder");
         }
     }
     if !metadata.is_file() {
-        return odd("neither a file nor a folder");
+        return unsupported("neither a file nor a folder");
     }
     Ok(Key::new(name)
         .ok()
@@ -240,7 +244,7 @@ mod tests {
         walker
             .map(|found| match found {
                 Found::Object(object) => object.key.to_string(),
-                Found::Odd(odd) => format!("! {}", odd.name),
+                Found::Unsupported(unsupported) => format!("! {}", unsupported.name),
                 Found::Empty(folder) => format!("{folder}/"),
             })
             .collect()

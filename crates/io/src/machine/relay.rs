@@ -23,7 +23,7 @@ pub(crate) struct RemoteEnd {
 pub(crate) type Dial = Box<dyn Fn() -> Result<RemoteEnd> + Send + Sync>;
 type Closer = (u64, Box<dyn FnOnce() + Send>);
 
-/// Is told what happens on a relay's connections.
+/// Learns what happens on a relay's connections.
 pub(crate) trait RelayObserver: Send + Sync {
     /// A program connected; the remote end is dialled next.
     fn connected(&self) {}

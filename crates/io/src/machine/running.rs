@@ -15,7 +15,7 @@ const STDERR_KEPT_BYTES: usize = 1 << 20;
 /// hold it.
 const STDERR_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a program has written to a pipe so far.
+/// The output that a program has written to a pipe so far.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CapturedOutput(Arc<(Mutex<Captured>, Condvar)>);
 

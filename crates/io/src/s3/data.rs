@@ -86,7 +86,7 @@ impl Data for S3 {
         {
             match self.object(meta, None) {
                 Ok(object) => page.objects.push(object),
-                Err(odd) => page.unsupported.push(odd),
+                Err(entry) => page.unsupported.push(entry),
             }
         }
         page.marks = self.marks_among(&mut page.objects).await?;

@@ -1,4 +1,4 @@
-//! What an error of the service means.
+//! Explains errors of the service.
 
 use super::S3;
 use crate::web::NoAnswer;

@@ -108,14 +108,14 @@ impl Engine {
                     self.extra(object, &from, &to).await?;
                     continue;
                 }
-                Pair::Odd(odd) if odd.is_failure => {
+                Pair::Unsupported(entry) if entry.is_failure => {
                     self.outcome
                         .failed
-                        .push((odd.name, Error::refused(odd.why)));
+                        .push((entry.name, Error::refused(entry.why)));
                     continue;
                 }
-                Pair::Odd(odd) => {
-                    self.outcome.left_out.push(odd);
+                Pair::Unsupported(entry) => {
+                    self.outcome.left_out.push(entry);
                     continue;
                 }
             };

@@ -12,7 +12,7 @@ pub(super) enum Pair {
     Both(Object, Object),
     Source(Object),
     Target(Object),
-    Odd(UnsupportedEntry),
+    Unsupported(UnsupportedEntry),
 }
 
 /// One listing; pages are fetched when they are needed.
@@ -93,8 +93,8 @@ impl Join {
     pub(super) async fn next(&mut self) -> Result<Option<Pair>> {
         self.source.fill().await?;
         self.target.fill().await?;
-        if let Some(odd) = self.source.unsupported.pop() {
-            return Ok(Some(Pair::Odd(odd)));
+        if let Some(entry) = self.source.unsupported.pop() {
+            return Ok(Some(Pair::Unsupported(entry)));
         }
         let order = match (self.source.first(), self.target.first()) {
             (None, None) => return Ok(None),

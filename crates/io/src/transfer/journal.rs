@@ -27,7 +27,7 @@ fn forget_old(folder: &Path) {
     }
 }
 
-/// What is copied. A journal is used again only if all of this is the same.
+/// The subject of a copy. A journal is used again only if all of this is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
     pub(super) version: u32,
@@ -140,7 +140,7 @@ impl Journal {
     }
 }
 
-/// What the lines of a journal say.
+/// The state after the lines of a journal.
 #[derive(Default)]
 struct Replayed {
     subject: Option<Subject>,

@@ -123,7 +123,7 @@ impl Batcher {
         messages.len()
     }
 
-    fn take(&self) -> Vec<Message> {
+    fn next_batch(&self) -> Vec<Message> {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let many = messages.len().min(LANES);
         messages.drain(..many).collect()
@@ -178,7 +178,7 @@ pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
         if let Ok(hash) = receive.try_recv() {
             return hash;
         }
-        let taken = batcher.take();
+        let taken = batcher.next_batch();
         if taken.is_empty() {
             break;
         }

@@ -39,7 +39,7 @@ impl Outcome {
         let names = self
             .left_out
             .iter()
-            .map(|odd| odd.name.as_str())
+            .map(|entry| entry.name.as_str())
             .chain(self.failed.iter().map(|(name, _)| name.as_str()));
         let kept: Vec<String> = names
             .map(|name| name.strip_prefix(&from).unwrap_or(name))
@@ -92,7 +92,7 @@ pub struct Options {
     pub journals: Option<PathBuf>,
 }
 
-/// What a copy did, or would do.
+/// The result of a copy, or of a dry run.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub sent: u64,
@@ -115,7 +115,7 @@ pub struct Outcome {
     pub failed: Vec<(String, Error)>,
 }
 
-/// What is at a path: an object, or a folder.
+/// The result of [`find`]: an object, or a folder.
 #[derive(Debug, Clone)]
 pub enum Found {
     Object(Object),
@@ -159,12 +159,16 @@ pub async fn nothing_at(side: &StorePath) -> Error {
     let Ok(page) = side.store.list(&parent, false, None).await else {
         return error;
     };
-    if let Some(odd) = page.unsupported.iter().find(|odd| odd.name == side.path) {
+    if let Some(entry) = page
+        .unsupported
+        .iter()
+        .find(|entry| entry.name == side.path)
+    {
         return Error::refused(format!(
             "`{}` in {} cannot be used: {}",
-            odd.name,
+            entry.name,
             side.store.place(),
-            odd.why
+            entry.why
         ));
     }
     let names = page

@@ -4,7 +4,7 @@ use super::StorePath;
 use crate::data::{FolderMark, Key};
 use towline_core::{Error, Result};
 
-/// What would be removed.
+/// Everything that would be removed.
 #[derive(Debug, Default)]
 pub struct Removal {
     pub keys: Vec<Key>,
@@ -12,7 +12,7 @@ pub struct Removal {
     /// Marks of folders, which hold no bytes.
     pub marks: Vec<FolderMark>,
     /// Names that cannot be used and are not removed.
-    pub odd: Vec<String>,
+    pub unsupported: Vec<String>,
 }
 
 impl Removal {
@@ -67,9 +67,11 @@ pub async fn find(side: &StorePath) -> Result<Removal> {
             }
             removal.marks.push(mark);
         }
-        removal
-            .odd
-            .extend(page.unsupported.into_iter().map(|odd| odd.name));
+        removal.unsupported.extend(
+            page.unsupported
+                .into_iter()
+                .map(|unsupported| unsupported.name),
+        );
         match page.next {
             Some(token) => next = Some(token),
             None => return Ok(removal),

@@ -1,4 +1,4 @@
-//! What the output of the Azure CLI means, and what to do about it.
+//! Explains errors of the Azure CLI and says what to do about them.
 
 use towline_core::Error;
 

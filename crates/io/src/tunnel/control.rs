@@ -56,7 +56,7 @@ pub(super) struct Listeners {
 struct Connection {
     stream: UnixStream,
     buffer: FrameBuffer,
-    /// It said goodbye: it leaves on purpose.
+    /// It sent `Goodbye`: it leaves on purpose.
     is_leaving: bool,
 }
 

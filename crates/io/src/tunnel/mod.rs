@@ -52,7 +52,7 @@ const CHANGE_RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The same after a failure that does not pass by itself.
 const CHANGE_RETRY_PAUSE_LASTING: Duration = Duration::from_secs(5);
 
-/// Runs until it is told to close. Returns at once if another process supervises this tunnel, or
+/// Runs until it is ordered to close. Returns at once if another process supervises this tunnel, or
 /// nobody wants it. `opener` makes the ssh connection; `first` is a connection to the process that
 /// started us.
 pub fn supervise(
@@ -196,7 +196,7 @@ impl Supervisor {
             let last_sign = self
                 .gate
                 .last_data()
-                .map_or(last_success, |heard| heard.max(last_success));
+                .map_or(last_success, |last_data| last_data.max(last_success));
             match self.received.recv_timeout(
                 (last_sign + IDLE_PROBE_INTERVAL).saturating_duration_since(Instant::now()),
             ) {
@@ -216,7 +216,7 @@ impl Supervisor {
                     if self
                         .gate
                         .last_data()
-                        .is_none_or(|heard| heard.elapsed() >= IDLE_PROBE_INTERVAL)
+                        .is_none_or(|last_data| last_data.elapsed() >= IDLE_PROBE_INTERVAL)
                     {
                         return;
                     }

@@ -65,7 +65,7 @@ struct State {
     throttled: AtomicU64,
     has_answered: AtomicBool,
     last_answer: Mutex<Instant>,
-    /// When the user was last told of trouble.
+    /// When the last line about trouble was shown.
     last_notice: Mutex<Option<Instant>>,
     /// The last failure of each host that is being asked again.
     trouble: Mutex<BTreeMap<String, NoAnswer>>,

@@ -1,4 +1,4 @@
-//! What is sent again, and what is not.
+//! Which calls are sent again, and which are not.
 
 use crate::stage::{Stage, shown};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ const fn status(status: u16, retry_after: Option<u32>) -> Trouble {
 #[test]
 fn throttling_is_waited_out_for_every_method() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     for (method, word, below) in [
         (Method::Get, "GET", ""),
@@ -52,9 +52,9 @@ fn throttling_is_waited_out_for_every_method() {
 }
 
 #[test]
-fn what_may_have_taken_effect_is_not_sent_again() {
+fn a_call_that_may_have_taken_effect_is_not_repeated() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     for when in [When::Before, When::After] {
         let before = stage.asked(LIST_KEYS_PATH);
@@ -82,9 +82,9 @@ fn what_may_have_taken_effect_is_not_sent_again() {
 }
 
 #[test]
-fn what_may_be_done_twice_is() {
+fn a_repeatable_call_is_repeated() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     for trouble in [
         Trouble::Cut,
@@ -98,7 +98,7 @@ fn what_may_be_done_twice_is() {
             .trouble(2, "GET", "/workspaces/", trouble, When::After);
         let answer = stage.get(&cloud).unwrap();
         assert_eq!((answer.status.as_u16(), answer.tries), (200, 3));
-        // A POST too, where whoever asks says so.
+        // A POST is repeated too if the caller allows it.
         stage
             .aml
             .trouble(1, "POST", LIST_KEYS_PATH, trouble, When::After);
@@ -113,7 +113,7 @@ fn what_may_be_done_twice_is() {
 #[test]
 fn other_statuses_are_answers() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     for number in [307, 400, 403, 404, 409, 412, 501] {
         stage.aml.trouble(
             1,
@@ -144,7 +144,7 @@ fn other_statuses_are_answers() {
 #[test]
 fn many_are_answered_in_their_order() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     let questions: Vec<Call> = (0..30)
         .map(|number| stage.question(Method::Get, if number % 3 == 0 { "" } else { "/jobs/none" }))
         .collect();
@@ -162,7 +162,7 @@ fn many_are_answered_in_their_order() {
 #[test]
 fn errors_hold_neither_query_nor_token() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     let nowhere = |url: &str, audience| Call {
         url: url.to_owned(),
         audience,
@@ -175,10 +175,10 @@ fn errors_hold_neither_query_nor_token() {
         .unwrap()
         .port();
     let token = stage.wait(cloud.token(Audience::Management)).unwrap();
-    // One that has never answered is not asked for long.
+    // A service that has never answered is not tried for long.
     for audience in [Audience::Management, Audience::Nobody] {
         let question = nowhere(&format!("https://127.0.0.1:{port}/a?sig=canary"), audience);
-        let cloud = stage.usual();
+        let cloud = stage.default_cloud();
         let error = stage.wait(cloud.call(&question)).unwrap_err();
         let seen = format!("{} {question:?} {cloud:?}", shown(&error));
         assert_eq!(error.kind(), ErrorKind::Unreachable);
@@ -198,7 +198,9 @@ fn errors_hold_neither_query_nor_token() {
 #[test]
 fn a_stranger_is_not_trusted_and_there_is_a_next_step() {
     let stage = Stage::start();
-    let cloud = stage.usual().with_web(towline_io::web::Web::new().unwrap());
+    let cloud = stage
+        .default_cloud()
+        .with_web(towline_io::web::Web::new().unwrap());
     let error = stage.get(&cloud).unwrap_err();
     assert!(
         error.kind() == ErrorKind::Unreachable && shown(&error).contains("SSL_CERT_FILE"),

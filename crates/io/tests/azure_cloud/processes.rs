@@ -1,4 +1,4 @@
-//! Two processes: what one has learnt, the other does not ask again.
+//! Two processes share tokens: the second does not ask again.
 
 use crate::stage::Stage;
 use std::process::Command;
@@ -15,11 +15,11 @@ const FOLDER_VARIABLE: &str = "TOW_TEST_FOLDER";
 #[test]
 fn a_second_process_does_not_ask_again() {
     let stage = Stage::start();
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     let before = stage.aml.recorded().len();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "processes::second", "--ignored", "--nocapture"])
-        // Whom to trust comes from where OpenSSL has it.
+        // The certificates come from the variable that OpenSSL uses.
         .env("SSL_CERT_FILE", stage.aml.authority())
         .env(ADDRESS_VARIABLE, stage.question(Method::Get, "").url)
         .env(ENDPOINT_VARIABLE, stage.aml.endpoint())
@@ -42,7 +42,7 @@ fn a_second_process_does_not_ask_again() {
     assert_eq!(targets.len(), 1, "{targets:?}");
 }
 
-/// It has no identity of its own: all it knows is in the folder.
+/// The second process. It has no identity of its own; all it knows is in the folder.
 #[test]
 #[ignore = "another test runs it as a process of its own"]
 fn second() {

@@ -1,11 +1,12 @@
-//! What only a connection can suffer: many at once, cuts, silence, a dead master.
+//! Faults of connections: many at once, cuts, silence, a dead master.
 
 use super::*;
 
 #[test]
 fn twenty_at_once_sign_in_once() {
     let far = Far::start();
-    // Each as if it were a program of its own, more than the server takes on one connection.
+    // Each acts as a program of its own; together they are more than the server takes on one
+    // connection.
     std::thread::scope(|scope| {
         for number in 0..20 {
             let far = &far;
@@ -16,7 +17,7 @@ fn twenty_at_once_sign_in_once() {
                     COMMAND_TIMEOUT,
                 );
                 assert_eq!(
-                    ran.unwrap_or_else(|error| panic!("{}", words_of(&error)))
+                    ran.unwrap_or_else(|error| panic!("{}", message_of(&error)))
                         .out,
                     format!("{number}\n").into_bytes()
                 );
@@ -100,10 +101,10 @@ fn a_connection_that_went_silent_is_replaced() {
         .run(&["true"], b"", Duration::from_secs(1))
         .expect_err("it is silent");
     assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
-    // Three signs of life are missed, five seconds apart.
+    // Three keepalives are missed, five seconds apart.
     far.transport
         .connect(false)
-        .unwrap_or_else(|error| panic!("{}", words_of(&error)));
+        .unwrap_or_else(|error| panic!("{}", message_of(&error)));
     assert_eq!(far.echo("again").expect("it runs"), b"again\n");
     assert_eq!(far.sshd.authentications(), 2);
 }
@@ -121,7 +122,7 @@ fn a_put_whose_connection_is_cut_leaves_the_old_file() {
                 self.0.sshd.kill_connections();
             }
             bytes.fill(b'n');
-            // It is endless, were it not cut.
+            // Without the cut it would never end.
             Ok(bytes.len())
         }
     }

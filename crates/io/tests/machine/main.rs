@@ -1,5 +1,5 @@
-//! The two ways to a machine, this one and a real ssh server, held to one contract; and what only a
-//! connection can suffer.
+//! The two transports, this machine and a real ssh server, keep one contract. The other modules
+//! test connections, sign-ins and shells.
 
 mod connection;
 mod shells;
@@ -106,7 +106,7 @@ fn reach(config: &Path, folder: &Path) -> SshTransport {
     .expect("a host")
 }
 
-fn words_of(error: &Error) -> String {
+fn message_of(error: &Error) -> String {
     format!("{error}\n{}", error.hints().join("\n"))
 }
 
@@ -148,7 +148,7 @@ fn a_host_behind_ssh_keeps_the_contract_with_one_sign_in() {
     transport_contract::check(&far);
     far.transport.connect(false).expect("it is there");
     assert_eq!(far.sshd.authentications(), 1);
-    // Another process of this user has a part in it.
+    // Another process of this user shares the connection.
     assert_eq!(
         reach(&far.sshd.config(), far.folder.path())
             .run(&["echo", "second"], b"", COMMAND_TIMEOUT)

@@ -1,4 +1,4 @@
-//! Shells over there: their profiles and the user's own settings.
+//! Shells of the far host: profiles and the user's own settings.
 
 use super::*;
 
@@ -76,7 +76,7 @@ fn a_shell_on_the_terminal_uses_the_same_connection() {
             true,
         )
         .expect("words");
-    // `script` is a terminal for it.
+    // `script` gives it a terminal.
     let words: Vec<&str> = words
         .iter()
         .map(|word| word.to_str().expect("text"))

@@ -1,4 +1,4 @@
-//! Keys of hosts, and signing in: what is refused, asked and remembered.
+//! Host keys and signing in: what is refused, asked and remembered.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_changed_host_key_is_refused() {
         .transport
         .connect(false)
         .expect_err("it is another machine");
-    let words = words_of(&error);
+    let words = message_of(&error);
     assert_eq!(error.kind(), ErrorKind::Refused, "{words}");
     assert!(
         words.contains(&format!("{}, line 1", far.known_hosts().display())),
@@ -30,7 +30,7 @@ fn a_changed_host_key_is_refused() {
         far.echo("no").expect_err("nor does a call").kind(),
         ErrorKind::Refused
     );
-    // What it says is right.
+    // The suggested command works.
     assert!(
         Command::new("sh")
             .args(["-c", &command])
@@ -43,7 +43,7 @@ fn a_changed_host_key_is_refused() {
 }
 
 #[test]
-fn what_the_users_configuration_says_of_host_keys_is_kept() {
+fn the_users_settings_for_host_keys_are_kept() {
     let far = Far::start();
     let error = reach(
         &far.config_with("StrictHostKeyChecking yes"),
@@ -51,8 +51,12 @@ fn what_the_users_configuration_says_of_host_keys_is_kept() {
     )
     .connect(false)
     .expect_err("it is not known");
-    assert_eq!(error.kind(), ErrorKind::Refused, "{}", words_of(&error));
-    assert!(words_of(&error).contains("by hand"), "{}", words_of(&error));
+    assert_eq!(error.kind(), ErrorKind::Refused, "{}", message_of(&error));
+    assert!(
+        message_of(&error).contains("by hand"),
+        "{}",
+        message_of(&error)
+    );
     let theirs = far.folder.path().join("theirs");
     let transport = reach(
         &far.config_with(&format!("UserKnownHostsFile {}", theirs.display())),
@@ -64,11 +68,11 @@ fn what_the_users_configuration_says_of_host_keys_is_kept() {
 }
 
 #[test]
-fn what_cannot_be_reached_says_what_to_do() {
+fn an_unreachable_host_has_a_hint() {
     let far = Far::start();
     let fails = |transport: &SshTransport, kind: ErrorKind, words: &[&str]| {
         let error = transport.connect(false).expect_err("it cannot be reached");
-        let said = words_of(&error);
+        let said = message_of(&error);
         assert_eq!(error.kind(), kind, "{said}");
         for word in words {
             assert!(said.contains(word), "{said}");
@@ -112,17 +116,18 @@ fn what_cannot_be_reached_says_what_to_do() {
 }
 
 #[test]
-fn who_would_have_to_ask_says_so() {
+fn a_sign_in_that_needs_a_person_is_an_error() {
     let mut far = Far::start_with("PasswordAuthentication yes");
     let transport = reach(&far.sshd.strange_config(), far.folder.path());
     let error = transport.connect(false).expect_err("nobody is asked");
     assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
     assert!(
-        words_of(&error).contains("tow clusters"),
+        message_of(&error).contains("tow clusters"),
         "{}",
-        words_of(&error)
+        message_of(&error)
     );
-    // The server hears no more of it until somebody signs in: it may shut out who fails too often.
+    // No further try reaches the server until somebody signs in, because servers lock out users
+    // with too many failures.
     far.sshd.stop();
     let again = transport.connect(false).expect_err("nobody is asked");
     assert_eq!(
@@ -131,7 +136,7 @@ fn who_would_have_to_ask_says_so() {
     );
 }
 
-/// What the test below runs in a process of its own, on a terminal.
+/// The test below runs this in a process of its own, on a terminal.
 #[test]
 fn signs_in_on_a_terminal() {
     let (Some(config), Some(folder)) = (
@@ -183,7 +188,7 @@ fn the_user_is_asked_on_the_terminal_once() {
         child.stdin.take().expect("piped"),
         child.stdout.take().expect("piped"),
     );
-    // What is typed before the question is thrown away.
+    // Input that is typed before the question is thrown away.
     let mut said = Vec::new();
     while !String::from_utf8_lossy(&said).contains("passphrase") {
         let mut byte = [0];
@@ -231,9 +236,9 @@ fn a_host_behind_another_is_reached_and_nobody_is_asked_on_the_way() {
     .connect(false)
     .expect_err("the way is not known");
     assert!(
-        words_of(&error).contains("on the way"),
+        message_of(&error).contains("on the way"),
         "{}",
-        words_of(&error)
+        message_of(&error)
     );
     let transport = reach(
         &config(&format!(

@@ -10,7 +10,7 @@ use crate::store::{Blob, BlobKind, BlobStore, Stored};
 pub struct Listed {
     pub blob: Blob,
     /// The moment that orders backups and decides how long they are kept, in milliseconds. It is
-    /// later than the moment of the backup before, whatever the clocks said.
+    /// later than the moment of the backup before, even if a clock was wrong.
     pub at: i64,
     pub size: u64,
     /// `None` where it cannot be read.

@@ -42,12 +42,12 @@ pub struct BackedUp {
     pub was_there: bool,
 }
 
-/// Where the workspace is now.
+/// The present place of the workspace.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
     pub host: String,
     pub folder: String,
-    /// Where its backups go, in words.
+    /// The place of its backups, in words.
     pub to: String,
     /// The backup is made even if the newest one is of something else.
     pub anyway: bool,

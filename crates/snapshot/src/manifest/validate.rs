@@ -32,7 +32,7 @@ impl Manifest {
     }
 }
 
-/// What the entries so far allow for the next one.
+/// The state of the check after the entries so far.
 struct Checker<'m> {
     flavor: Flavor,
     folders: HashSet<&'m [u8]>,

@@ -27,7 +27,7 @@ pub(crate) struct Place {
     pub(crate) offset: u32,
 }
 
-/// What people see of a snapshot.
+/// The time and the name of a snapshot, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct About {
     /// Milliseconds since 1970.

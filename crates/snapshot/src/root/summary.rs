@@ -8,7 +8,7 @@ pub(super) const BACKUP_MAGIC: &[u8] = b"towline backup 1\n";
 /// No summary is longer. All of it lies within this many bytes at the beginning of the object.
 pub(crate) const MAX_SUMMARY_BYTES: usize = 8 << 10;
 
-/// What a list of backups shows without reading the whole roots.
+/// The facts of a backup that a list shows without reading the whole root.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Summary {
     /// Milliseconds since 1970, by the clock of the machine that made the backup.

@@ -166,8 +166,8 @@ mod tests {
         ] {
             assert_eq!(Blob::parse(&blob.path()), Some(blob));
         }
-        for odd in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {
-            assert_eq!(Blob::parse(odd), None, "{odd}");
+        for wrong in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {
+            assert_eq!(Blob::parse(wrong), None, "{wrong}");
         }
     }
 }

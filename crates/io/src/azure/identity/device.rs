@@ -166,7 +166,7 @@ async fn wait_for_grant(
     }
 }
 
-/// What to do after an answer without a token.
+/// The next step after an answer without a token.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Wait(Duration),

@@ -189,7 +189,7 @@ impl SignInMethod {
         }
     }
 
-    /// What identifies its tokens in the cache.
+    /// The part of a cache key that identifies this method.
     pub(super) fn cache_key(&self) -> [&str; 4] {
         match self {
             Self::Cli { tenant, profile } => [

@@ -36,7 +36,7 @@ pub type Variable = dyn Fn(&str) -> Option<String> + Send + Sync;
 /// Reads a secret of the keyring.
 pub type Keyring = dyn Fn(&str) -> Option<Secret> + Send + Sync;
 
-/// What signing in needs from its process.
+/// The environment of the process that signs in.
 #[derive(Clone)]
 pub struct Surroundings {
     pub variable: Arc<Variable>,

@@ -25,7 +25,7 @@ const SIGN_IN_LOCK_TIMEOUT: Duration = Duration::from_secs(90);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(25);
 
 impl Host {
-    /// What the user's configuration says of the host; read once, and again if `fresh`.
+    /// The facts of the host; found out once, and again if `fresh`.
     pub(super) fn facts(&self, fresh: bool) -> Result<Arc<HostFacts>> {
         if let (Some(facts), false) = (&*self.facts.lock().expect("no panic while held"), fresh) {
             return Ok(facts.clone());

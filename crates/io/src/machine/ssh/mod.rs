@@ -63,7 +63,7 @@ struct Host {
     slots: Arc<Slots>,
 }
 
-/// What `ssh -G` and the configuration say of a host.
+/// The facts of a host, from `ssh -G` and the configuration.
 #[derive(Debug)]
 struct HostFacts {
     resolved: Resolved,

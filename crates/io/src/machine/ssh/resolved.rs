@@ -1,4 +1,4 @@
-//! What the user's ssh configuration says of a host, as `ssh -G` prints it.
+//! The user's ssh configuration for a host, as `ssh -G` prints it.
 
 use super::Client;
 use std::path::{Path, PathBuf};
