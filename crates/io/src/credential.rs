@@ -25,7 +25,7 @@ pub struct Lookup<'a> {
 pub const fn no_notice(_: &str) {}
 
 /// For callers that reach no other machine.
-pub fn no_way(host: &str, _: Option<&str>) -> Result<Way> {
+pub fn no_reach(host: &str, _: Option<&str>) -> Result<Way> {
     Err(Error::refused(format!(
         "`{host}` cannot be reached from here"
     )))
@@ -369,7 +369,7 @@ mod tests {
             variable: &variable,
             keyring: &|name| (name == "stored").then(|| Secret::new("kept")),
             home: None,
-            reach: &no_way,
+            reach: &no_reach,
             notice: &no_notice,
         })
     }
@@ -453,7 +453,7 @@ mod tests {
                 variable: &|_| None,
                 keyring: &|_| None,
                 home: None,
-                reach: &no_way,
+                reach: &no_reach,
                 notice: &notice,
             };
             assert_eq!(

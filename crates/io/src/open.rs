@@ -190,7 +190,7 @@ mod tests {
                 variable: &variable,
                 keyring: &|_| None,
                 home: None,
-                reach: &crate::credential::no_way,
+                reach: &crate::credential::no_reach,
                 notice: &crate::credential::no_notice,
             },
         )

@@ -1,10 +1,11 @@
 //! Tokens of the user who is signed in to the Azure CLI.
 
 use super::token::Token;
+use crate::machine::quote;
 use crate::network::Network;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -180,21 +181,12 @@ impl AzureCli {
     /// The command for the user to type.
     fn line(&self, words: &str) -> String {
         match &self.profile {
-            Some(profile) => format!("AZURE_CONFIG_DIR={} az {words}", quoted(profile)),
+            Some(profile) => {
+                let folder = quote::word(&profile.display().to_string());
+                format!("AZURE_CONFIG_DIR={folder} az {words}")
+            }
             None => format!("az {words}"),
         }
-    }
-}
-
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "/-_.+@%".contains(c));
-    if is_plain {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
     }
 }
 
@@ -253,6 +245,7 @@ fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Finished
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use towline_core::ErrorKind;
 
     fn cli(path: &Path, profile: Option<&str>) -> AzureCli {

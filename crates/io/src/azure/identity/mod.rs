@@ -14,7 +14,7 @@ mod method;
 mod obtain;
 mod token;
 
-use crate::credential::{Lookup, no_way};
+use crate::credential::{Lookup, no_reach};
 use crate::network::Network;
 use crate::web::WebWhenNeeded;
 use cache::Cache;
@@ -57,7 +57,7 @@ impl Surroundings {
             variable: &*self.variable,
             keyring: &*self.keyring,
             home: self.home.as_deref(),
-            reach: &no_way,
+            reach: &no_reach,
             notice: &*self.tell,
         };
         lookup.secret(at, "client_secret", reference)
