@@ -1,6 +1,6 @@
 //! Credentials of the configuration, and the secrets that they refer to.
 
-use crate::far_folder::Way;
+use crate::far_folder::Route;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use towline_core::config::Credential;
@@ -16,7 +16,7 @@ pub struct Lookup<'a> {
     /// The folder that `~` stands for in `file:` and `yaml:`.
     pub home: Option<&'a Path>,
     /// How a host is reached, given its name and its ssh configuration.
-    pub reach: &'a dyn Fn(&str, Option<&str>) -> Result<Way>,
+    pub reach: &'a dyn Fn(&str, Option<&str>) -> Result<Route>,
     /// Called with warnings about risky credentials: lines for people, without any secret.
     pub notice: &'a dyn Fn(&str),
 }
@@ -25,7 +25,7 @@ pub struct Lookup<'a> {
 pub const fn no_notice(_: &str) {}
 
 /// For callers that reach no other machine.
-pub fn no_reach(host: &str, _: Option<&str>) -> Result<Way> {
+pub fn no_reach(host: &str, _: Option<&str>) -> Result<Route> {
     Err(Error::refused(format!(
         "`{host}` cannot be reached from here"
     )))

@@ -111,14 +111,14 @@ fn ssh_folder(
     if !path.starts_with('/') && !path.starts_with("~/") {
         return Err(relative_path(at));
     }
-    let way = (lookup.reach)(&host, datastore.ssh_config.as_deref())
+    let route = (lookup.reach)(&host, datastore.ssh_config.as_deref())
         .map_err(|error| error.while_doing(at))?;
     // The program on that host begins in the home.
     Ok(Arc::new(FarFolder::new(
         name,
         &host,
         path.strip_prefix("~/").unwrap_or(&path),
-        way,
+        route,
     )))
 }
 

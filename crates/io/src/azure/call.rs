@@ -251,9 +251,9 @@ impl Service {
         // The service judges by its own clock.
         let theirs = Moment(now.0 - skew.unwrap_or(0));
         let clock = skew.map(|skew| {
-            let way = if skew > 0 { "ahead" } else { "behind" };
+            let direction = if skew > 0 { "ahead" } else { "behind" };
             format!(
-                "the clock here is {} {way} of the service's",
+                "the clock here is {} {direction} of the service's",
                 towline_core::time::human_millis(skew.unsigned_abs())
             )
         });

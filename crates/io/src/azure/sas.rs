@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_way_of_pasting_gives_the_same_token() {
+    fn every_form_of_pasting_gives_the_same_token() {
         for text in [
             format!("?{SAS_TOKEN}"),
             format!("  {SAS_TOKEN}\n"),

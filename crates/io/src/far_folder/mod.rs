@@ -27,7 +27,7 @@ const MAX_SESSIONS: usize = 4;
 
 /// How the host is reached, and the program that is brought there.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct Route {
     pub transport: Arc<dyn Transport>,
     pub program: OwnProgram,
     /// The folder that the program is brought to.
@@ -44,7 +44,7 @@ struct Inner {
     name: String,
     host: String,
     path: String,
-    way: Way,
+    route: Route,
     idle: Mutex<Vec<Line>>,
     /// Uploads in blocks share one process, because it holds the file that is being written.
     uploads: Mutex<Option<Line>>,
@@ -52,14 +52,14 @@ struct Inner {
 }
 
 impl FarFolder {
-    pub fn new(name: &str, host: &str, path: &str, way: Way) -> Self {
+    pub fn new(name: &str, host: &str, path: &str, route: Route) -> Self {
         let (name, host, path) = (name.to_owned(), host.to_owned(), path.to_owned());
         Self {
             inner: Arc::new(Inner {
                 name,
                 host,
                 path,
-                way,
+                route,
                 idle: Mutex::default(),
                 uploads: Mutex::default(),
                 turns: Semaphore::new(MAX_SESSIONS),
@@ -93,12 +93,12 @@ impl Inner {
         if let Some(line) = self.idle().pop() {
             return Ok(line);
         }
-        self.way.transport.connect(false)?;
+        self.route.transport.connect(false)?;
         let words = [FOLDER_VERB, &self.name, &self.path];
         let (line, hello) = Line::open::<FolderHello>(
-            self.way.transport.as_ref(),
-            &self.way.stage,
-            &self.way.program,
+            self.route.transport.as_ref(),
+            &self.route.stage,
+            &self.route.program,
             &words,
         )?;
         match hello.refused {

@@ -18,7 +18,7 @@ pub(super) enum Pair {
 /// One listing; pages are fetched when they are needed.
 #[derive(Debug)]
 struct Pages {
-    side: StorePath,
+    endpoint: StorePath,
     prefix: String,
     objects: VecDeque<Object>,
     unsupported: Vec<UnsupportedEntry>,
@@ -27,10 +27,10 @@ struct Pages {
 }
 
 impl Pages {
-    fn new(side: StorePath) -> Self {
+    fn new(endpoint: StorePath) -> Self {
         Self {
-            prefix: side.prefix(),
-            side,
+            prefix: endpoint.prefix(),
+            endpoint,
             objects: VecDeque::new(),
             unsupported: Vec::new(),
             next: None,
@@ -42,7 +42,7 @@ impl Pages {
     async fn fill(&mut self) -> Result<()> {
         while self.objects.is_empty() && (!self.begun || self.next.is_some()) {
             let page = self
-                .side
+                .endpoint
                 .store
                 .list(&self.prefix, true, self.next.as_deref())
                 .await?;

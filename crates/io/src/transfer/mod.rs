@@ -124,50 +124,55 @@ pub enum Found {
 }
 
 /// Looks for an object of that name, then for a folder.
-pub async fn find(side: &StorePath) -> Result<Option<Found>> {
-    if !side.path.is_empty()
-        && let Some(object) = side.store.head(&side.key()?).await?
+pub async fn find(endpoint: &StorePath) -> Result<Option<Found>> {
+    if !endpoint.path.is_empty()
+        && let Some(object) = endpoint.store.head(&endpoint.key()?).await?
     {
         return Ok(Some(Found::Object(object)));
     }
-    let page = side.store.list(&side.prefix(), true, None).await?;
+    let page = endpoint.store.list(&endpoint.prefix(), true, None).await?;
     let is_there = !page.objects.is_empty()
         || !page.unsupported.is_empty()
         || !page.marks.is_empty()
         || page.next.is_some();
     let is_folder = is_there
-        || (!side.path.is_empty() && side.store.folder_mark(&side.key()?).await?.is_some());
+        || (!endpoint.path.is_empty()
+            && endpoint
+                .store
+                .folder_mark(&endpoint.key()?)
+                .await?
+                .is_some());
     Ok(is_folder.then_some(Found::Folder(page)))
 }
 
 /// The error for a path with nothing at it, with the nearest name beside it.
-pub async fn nothing_at(side: &StorePath) -> Error {
-    if side.path.is_empty() {
-        return Error::not_found(format!("there is nothing in {}", side.store.place()));
+pub async fn nothing_at(endpoint: &StorePath) -> Error {
+    if endpoint.path.is_empty() {
+        return Error::not_found(format!("there is nothing in {}", endpoint.store.place()));
     }
-    let (parent, name) = side
+    let (parent, name) = endpoint
         .path
         .rsplit_once('/')
-        .map_or((String::new(), side.path.as_str()), |(parent, name)| {
+        .map_or((String::new(), endpoint.path.as_str()), |(parent, name)| {
             (format!("{parent}/"), name)
         });
     let error = Error::not_found(format!(
         "there is nothing at `{}` in {}",
-        crate::data::shown(&side.path),
-        side.store.place()
+        crate::data::shown(&endpoint.path),
+        endpoint.store.place()
     ));
-    let Ok(page) = side.store.list(&parent, false, None).await else {
+    let Ok(page) = endpoint.store.list(&parent, false, None).await else {
         return error;
     };
     if let Some(entry) = page
         .unsupported
         .iter()
-        .find(|entry| entry.name == side.path)
+        .find(|entry| entry.name == endpoint.path)
     {
         return Error::refused(format!(
             "`{}` in {} cannot be used: {}",
             entry.name,
-            side.store.place(),
+            endpoint.store.place(),
             entry.why
         ));
     }

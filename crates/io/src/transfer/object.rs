@@ -82,11 +82,10 @@ impl Carrier {
         if object.size <= BLOCK_BYTES {
             return self.carry_whole(object, to).await;
         }
+        let may_forget = !self.target.store.limits().remembers;
         match self.carry_blocks(object, to, true).await {
             // The service has forgotten the upload that the journal names: begin anew.
-            Err(error)
-                if error.kind() == ErrorKind::NotFound && !self.target.store.limits().remembers =>
-            {
+            Err(error) if may_forget && error.kind() == ErrorKind::NotFound => {
                 self.carry_blocks(object, to, false).await
             }
             other => other,

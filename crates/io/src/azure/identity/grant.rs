@@ -29,9 +29,9 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn error(&self, at: &str, way: &str) -> Error {
+    pub(super) fn error(&self, at: &str, method: &str) -> Error {
         Error::refused(format!(
-            "{at}: the login service refuses {way}: {}",
+            "{at}: the login service refuses {method}: {}",
             self.message
         ))
     }

@@ -108,7 +108,7 @@ impl Host {
             std::process::id() % 10_000
         ));
         let _ = std::fs::remove_file(&door);
-        let way = format!("{}:[{host}]:{port}", super::resolved::option_path(&door)?);
+        let forwarding = format!("{}:[{host}]:{port}", super::resolved::option_path(&door)?);
         let mut command = self.ssh();
         command.args([
             "-F",
@@ -122,7 +122,7 @@ impl Host {
             "-O",
             "proxy",
             "-L",
-            &way,
+            &forwarding,
             "--",
             &self.name,
         ]);
