@@ -51,13 +51,12 @@ fn walk(
                 let character = reference
                     .resolve_char_ref()
                     .map_err(|error| wrong(&error))?;
-                match character {
-                    Some(character) => text.push(character),
-                    None => {
-                        let name = reference.decode().map_err(|error| wrong(&error))?;
-                        text += resolve_predefined_entity(&name)
-                            .ok_or_else(|| wrong(&"an unknown entity"))?;
-                    }
+                if let Some(character) = character {
+                    text.push(character);
+                } else {
+                    let name = reference.decode().map_err(|error| wrong(&error))?;
+                    text += resolve_predefined_entity(&name)
+                        .ok_or_else(|| wrong(&"an unknown entity"))?;
                 }
             }
             Event::End(_) => {
