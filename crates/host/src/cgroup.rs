@@ -1,27 +1,27 @@
-//! A control group as a net: whatever is born inside stays inside, however it forks. Used where
-//! this user may make one (version 2, delegated); elsewhere subreapers alone must do.
+//! Control groups (version 2). Every process that is started inside a group stays inside, however
+//! it forks. Where this user may not make a group, only subreapers are used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where version 2 is mounted: alone, or beside version 1.
-const MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
+/// Version 2 is mounted here: alone, or beside version 1.
+const CGROUP_MOUNTS: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// Makes the group `name` below our own and moves this process into it. `None` where that is not
-/// ours to do.
+/// Makes the group `name` below our own and moves this process into it; `None` if that is not
+/// allowed.
 pub fn enter(name: &str) -> Option<PathBuf> {
     let own = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = own
         .lines()
         .find_map(|line| line.strip_prefix("0::"))?
         .trim_start_matches('/');
-    let parent = MOUNTS
+    let parent = CGROUP_MOUNTS
         .iter()
         .map(|mount| Path::new(mount).join(path))
         .find(|folder| folder.join("cgroup.procs").exists())?;
     let group = parent.join(format!("towline-{name}"));
     fs::create_dir(&group).ok()?;
-    // Only a net that can be pulled is one.
+    // A group is useful only if all of it can be killed.
     if group.join("cgroup.kill").exists() && fs::write(group.join("cgroup.procs"), "0").is_ok() {
         return Some(group);
     }
@@ -29,7 +29,7 @@ pub fn enter(name: &str) -> Option<PathBuf> {
     None
 }
 
-/// Moves this process out of the group again, to where it was made.
+/// Moves this process back to the parent of the group.
 pub fn leave(group: &Path) {
     if let Some(parent) = group.parent() {
         let _ = fs::write(parent.join("cgroup.procs"), "0");

@@ -1,4 +1,4 @@
-//! The one place that asks the time.
+//! The only place that reads the system's time.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 use towline_core::time::Moment;
@@ -12,7 +12,7 @@ pub fn now() -> Moment {
     Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A moment that the system tells, of a file for instance.
+/// A time of the system, such as that of a file, as a moment.
 pub fn moment(time: SystemTime) -> Moment {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -1,14 +1,14 @@
-//! Named moments at which the shipped program can be told to die, so that tests kill the real
-//! thing exactly there.
+//! Named points at which the shipped program can be made to die, so that tests kill the real
+//! program exactly there.
 //!
-//! `TOW_CRASH_AT=daemon.dispatch.intent` names a point; `@3` after it means the third time it is
-//! passed. `TOW_CRASH_ONCE` names a file: whoever removes it dies, so that of several processes
-//! only one does. Without the first variable a point costs one atomic load.
+//! `TOW_CRASH_AT=daemon.dispatch.committed` names a point; `@3` after it means the third time that
+//! it is passed. `TOW_CRASH_ONCE` names a file: only the process that removes it dies, so that one
+//! of several does. Without the first variable a point costs one atomic load.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Every point, by process: what the crash campaign walks through.
+/// The points of a local run, by process. The crash campaign tries each.
 pub const POINTS: &[&str] = &[
     "client.snapshot.taken",
     "client.submit.before",
@@ -46,7 +46,7 @@ pub const POINTS: &[&str] = &[
     "runner.end.sent",
 ];
 
-/// Points of a run on a far cluster: here, beside its scheduler, and on its nodes.
+/// Points of a run on a far cluster: on this machine, beside the scheduler, and on the nodes.
 pub const FAR_POINTS: &[&str] = &[
     "daemon.far.staged",
     "daemon.far.answered",
@@ -66,7 +66,7 @@ pub const FAR_POINTS: &[&str] = &[
     "head.requeue.done",
 ];
 
-/// Points of a run on Azure ML: here, and on its nodes.
+/// Points of a run on Azure ML: on this machine, and on the nodes.
 pub const AZUREML_POINTS: &[&str] = &[
     "azureml.secrets.kept",
     "azureml.program.before",
@@ -83,7 +83,7 @@ pub const AZUREML_POINTS: &[&str] = &[
     "crew.end.written",
 ];
 
-/// Points of a backup of a workspace, on the machine that has it.
+/// Points of a backup, on the machine that has the workspace.
 pub const WORKSPACE_POINTS: &[&str] = &["backup.root.before", "backup.root.done"];
 
 struct Target {
@@ -92,10 +92,11 @@ struct Target {
     token: Option<String>,
 }
 
-static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+/// The crash point that was asked for, read once.
+static CRASH_TARGET: OnceLock<Option<Target>> = OnceLock::new();
 
 fn target() -> Option<&'static Target> {
-    TARGET
+    CRASH_TARGET
         .get_or_init(|| {
             let text = std::env::var("TOW_CRASH_AT").ok()?;
             let (point, count) = text.split_once('@').unwrap_or((&text, "1"));
@@ -109,7 +110,7 @@ fn target() -> Option<&'static Target> {
         .as_ref()
 }
 
-/// Dies here, by SIGKILL, if this is the moment that was asked for.
+/// Kills this process with SIGKILL if this is the point that was asked for.
 pub fn pass(point: &str) {
     debug_assert!(
         [POINTS, FAR_POINTS, AZUREML_POINTS, WORKSPACE_POINTS]

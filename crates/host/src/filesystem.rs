@@ -1,11 +1,12 @@
-//! Which file systems keep shared memory and locks to one machine, and private folders.
+//! File systems: network kinds, free space, private folders, and files that may be missing.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-/// The name of a network file system, when `path` is on one: SQLite's WAL must not be used there.
+/// The kind of network file system that `path` is on, if it is on one. SQLite's WAL must not be
+/// used there.
 pub fn network_kind(path: &Path) -> Option<&'static str> {
     rustix::fs::statfs(path)
         .ok()
@@ -27,29 +28,29 @@ fn name_of(magic: u64) -> Option<&'static str> {
     })
 }
 
-/// What is free for us on the file system of a path, and how much it has in all.
+/// The free and the total space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     pub free_bytes: u64,
     pub bytes: u64,
-    /// Files and folders that can still be made; `None` where the file system has no such limit.
+    /// Files and folders that can still be made; `None` if the file system has no such limit.
     pub free_files: Option<u64>,
 }
 
 impl Room {
-    /// Whether so little is left that a write of ours is likely to fail.
+    /// Whether so little is left that a write is likely to fail.
     pub const fn is_full(&self) -> bool {
         self.free_bytes < FULL_BYTES || matches!(self.free_files, Some(free) if free < FULL_FILES)
     }
 }
 
-/// Less free than this counts as a full disk: one transaction of the history and one journal would
-/// not fit.
+/// With less space free the disk counts as full: one transaction of the history and one journal
+/// would not fit.
 const FULL_BYTES: u64 = 1 << 20;
+/// With room for fewer files the disk counts as full.
 const FULL_FILES: u64 = 16;
 
-/// Whether an error says that the disk, or the user's share of it, is full, or that it cannot be
-/// written at present.
+/// Whether an error says that the disk or the user's quota is full, or that the disk is read-only.
 pub fn is_no_room(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -69,8 +70,8 @@ pub fn room(path: &Path) -> io::Result<Room> {
     })
 }
 
-/// Makes a folder that only its owner can read, with its parents. One that others own or can
-/// write to is refused.
+/// Makes a folder that only its owner can use, with its parents. A folder of another owner is
+/// refused.
 pub fn private_folder(path: &Path) -> io::Result<()> {
     match DirBuilder::new().recursive(true).mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
@@ -89,19 +90,18 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// What is at `path`; `None` where it is certain that nothing is. A link on the way that leads
-/// nowhere, a file where a folder should be and a folder that cannot be searched leave that open,
-/// and are errors.
-pub fn look(path: &Path) -> io::Result<Option<fs::Metadata>> {
+/// The metadata of `path`; `None` only if it is certain that nothing is there. A broken link on the
+/// way, a file where a folder should be, or a folder that cannot be searched is an error.
+pub fn metadata_if_there(path: &Path) -> io::Result<Option<fs::Metadata>> {
     if_there(path, || fs::metadata(path))
 }
 
-/// The bytes of a file; `None` where it is certain that there is none.
+/// The bytes of a file; `None` only if it is certain that there is none.
 pub fn read_if_there(path: &Path) -> io::Result<Option<Vec<u8>>> {
     if_there(path, || fs::read(path))
 }
 
-/// What a folder holds. One that is certainly not there holds nothing.
+/// The entries of a folder. A folder that certainly does not exist has none.
 pub fn entries(folder: &Path) -> io::Result<Vec<fs::DirEntry>> {
     Ok(if_there(folder, || fs::read_dir(folder)?.collect())?.unwrap_or_default())
 }
@@ -117,7 +117,7 @@ fn if_there<T>(path: &Path, open: impl Fn() -> io::Result<T>) -> io::Result<Opti
     }
 }
 
-/// The link on the way to `path` that leads nowhere, in words.
+/// A message about the broken link on the way to `path`, if there is one.
 fn dead_link(path: &Path) -> io::Result<Option<String>> {
     for place in path
         .ancestors()
@@ -139,9 +139,9 @@ fn dead_link(path: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Whose folder a state folder is, where there is one: another's is neither read nor written.
+/// An error if a state folder exists and is not a folder of this user.
 pub fn check_own(folder: &Path) -> io::Result<()> {
-    match look(folder)? {
+    match metadata_if_there(folder)? {
         Some(found) if !found.is_dir() => Err(io::Error::new(
             io::ErrorKind::NotADirectory,
             format!("{} is not a folder", folder.display()),
@@ -154,8 +154,8 @@ pub fn check_own(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder with all below it, also what its owner may not write. Links are not followed,
-/// and what is mounted below is let go of first: its content is somebody else's.
+/// Removes a folder with all below it, even folders that its owner may not write. Links are not
+/// followed. Mounts below it are released first, because their content belongs to others.
 pub fn remove_tree(folder: &Path) -> io::Result<()> {
     if folder.symlink_metadata().is_ok() && !crate::mounts::release_below(folder).is_empty() {
         return Err(io::Error::new(
@@ -220,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_certainly_not_there_is_absent() {
+    fn only_a_certainly_missing_path_is_absent() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         assert!(
-            look(&at("none/at/all"))
+            metadata_if_there(&at("none/at/all"))
                 .expect("nothing, for certain")
                 .is_none()
         );
@@ -244,7 +244,7 @@ mod tests {
         );
         std::os::unix::fs::symlink(at("unmounted"), at("dead")).expect("a link");
         std::os::unix::fs::symlink(at("circle"), at("circle")).expect("a link");
-        for odd in [
+        for unclear in [
             "dead",
             "dead/below/it",
             "circle",
@@ -252,21 +252,21 @@ mod tests {
             "file/below",
         ] {
             assert!(
-                look(&at(odd)).is_err()
-                    && entries(&at(odd)).is_err()
-                    && read_if_there(&at(odd)).is_err(),
-                "{odd}"
+                metadata_if_there(&at(unclear)).is_err()
+                    && entries(&at(unclear)).is_err()
+                    && read_if_there(&at(unclear)).is_err(),
+                "{unclear}"
             );
         }
         assert!(
-            look(&at("dead/below"))
+            metadata_if_there(&at("dead/below"))
                 .expect_err("a dead link")
                 .to_string()
                 .contains("unmounted")
         );
         std::os::unix::fs::symlink(at("file"), at("good")).expect("a link");
         assert!(
-            look(&at("good"))
+            metadata_if_there(&at("good"))
                 .expect("followed")
                 .is_some_and(|found| found.is_file())
         );

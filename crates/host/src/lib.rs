@@ -1,6 +1,7 @@
-//! The machine we are on: its clock, its processes, its sockets and file systems, and the named
-//! moments at which a test may have us killed. Linux-only calls live here and in the runner.
+//! This machine: its clock, processes, sockets and file systems, and the named points at which a
+//! test can kill the program. Linux-only calls are here and in the runner.
 
+pub mod backoff;
 pub mod cgroup;
 pub mod clock;
 pub mod crash;

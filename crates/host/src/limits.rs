@@ -1,5 +1,5 @@
 //! Priority, limits and CPU affinity of processes. A process inherits them from its parent, so a
-//! daemon would hand on those of whichever shell started it.
+//! daemon would hand on those of the shell that happened to start it.
 
 use rustix::process::{
     Pid, Resource, Rlimit, getpriority_process, getrlimit, prlimit, setpriority_process, setrlimit,
@@ -8,7 +8,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use std::io;
 use towline_core::process_limits::ProcessLimits;
 
-/// A limit, and when a process that is being started gets it.
+/// A limit, and when a new process gets it.
 struct Limit {
     name: &'static str,
     resource: Resource,
@@ -17,10 +17,10 @@ struct Limit {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Moment {
-    /// The child is born with it: its parent has it while it starts the child.
+    /// The child inherits it: its parent has it while it starts the child.
     AtBirth,
-    /// Set on the child once it runs. The parent itself would be hurt by it: killed for the CPU
-    /// time it has used, or without memory.
+    /// It is set on the child once it runs, because it would harm the parent: the parent would be
+    /// killed for its CPU time, or have no memory.
     AfterBirth,
 }
 
@@ -32,7 +32,8 @@ const fn limit(name: &'static str, resource: Resource, moment: Moment) -> Limit 
     }
 }
 
-const LIMITS: [Limit; 15] = [
+/// Every limit of a process that is handed on.
+const PROCESS_LIMITS: [Limit; 15] = [
     limit("as", Resource::As, Moment::AfterBirth),
     limit("core", Resource::Core, Moment::AtBirth),
     limit("cpu", Resource::Cpu, Moment::AfterBirth),
@@ -52,7 +53,7 @@ const LIMITS: [Limit; 15] = [
 
 /// The nice value and the soft limits of this process.
 pub fn own() -> ProcessLimits {
-    let soft = LIMITS
+    let soft = PROCESS_LIMITS
         .iter()
         .map(|limit| (limit.name.to_owned(), getrlimit(limit.resource).current))
         .collect();
@@ -66,20 +67,20 @@ fn own_nice() -> i32 {
     getpriority_process(None).unwrap_or(0)
 }
 
-/// Undoes what the starting shell narrowed, as far as the system allows it: all CPUs, no raised
-/// nice value, soft limits as high as the hard ones. The stack and core limits say what children
-/// are born with and do not narrow this process.
+/// Removes the limits of the starting shell, as far as the system allows it: all CPUs, no raised
+/// nice value, soft limits as high as the hard ones. The stack and core limits stay, because they
+/// matter only for children.
 pub fn widen_own() {
     let mut all = CpuSet::new();
     for cpu in 0..CpuSet::MAX_CPU {
         all.set(cpu);
     }
-    // The kernel takes those of them that this process may use.
+    // The kernel ignores the CPUs that this process may not use.
     let _ = sched_setaffinity(None, &all);
     if own_nice() > 0 {
         let _ = setpriority_process(None, 0);
     }
-    for limit in LIMITS
+    for limit in PROCESS_LIMITS
         .iter()
         .filter(|limit| !matches!(limit.resource, Resource::Stack | Resource::Core))
     {
@@ -97,11 +98,11 @@ pub fn widen_own() {
 /// Whether children of this process can have these limits.
 pub fn can_give(wanted: &ProcessLimits) -> bool {
     let nice = own_nice();
-    // Going back up is always allowed.
+    // A higher nice value is always allowed.
     let nice_is_fine = wanted.nice >= nice || setpriority_process(None, wanted.nice).is_ok();
     let _ = setpriority_process(None, nice);
     nice_is_fine
-        && LIMITS.iter().all(|limit| {
+        && PROCESS_LIMITS.iter().all(|limit| {
             wanted
                 .soft
                 .get(limit.name)
@@ -109,8 +110,8 @@ pub fn can_give(wanted: &ProcessLimits) -> bool {
         })
 }
 
-/// Whether the soft limit may be raised to `soft`; raises the hard one where this process has the
-/// right to.
+/// Whether the soft limit may be raised to `soft`. Raises the hard limit if that is needed and
+/// allowed.
 fn may_be(resource: Resource, soft: Option<u64>) -> bool {
     let Rlimit { current, maximum } = getrlimit(resource);
     at_most(soft, maximum)
@@ -136,11 +137,11 @@ fn lower(soft: Option<u64>, hard: Option<u64>) -> Option<u64> {
     if at_most(soft, hard) { soft } else { hard }
 }
 
-/// Starts a process that has the `wanted` limits, or what comes nearest. This process has its own
-/// again afterwards.
+/// Starts a process with the `wanted` limits, or the nearest that are allowed. The limits of this
+/// process are restored afterwards.
 ///
-/// A nice value belongs to a thread, and it cannot be lowered again without a privilege: so a
-/// thread that lives for this one call raises its own.
+/// A nice value belongs to a thread and cannot be lowered again without a privilege. So a thread
+/// that lives only for this call raises its own.
 pub fn start_with<T: Send>(
     wanted: Option<&ProcessLimits>,
     start: impl FnOnce() -> io::Result<T> + Send,
@@ -163,7 +164,7 @@ pub fn start_with<T: Send>(
         })
     }?;
     if let Some(pid) = pid(&started) {
-        for limit in LIMITS
+        for limit in PROCESS_LIMITS
             .iter()
             .filter(|limit| limit.moment == Moment::AfterBirth)
         {
@@ -188,7 +189,7 @@ pub fn start_with<T: Send>(
 
 fn at_birth<T>(wanted: &ProcessLimits, start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let mut changed = Vec::new();
-    for limit in LIMITS
+    for limit in PROCESS_LIMITS
         .iter()
         .filter(|limit| limit.moment == Moment::AtBirth)
     {

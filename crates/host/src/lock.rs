@@ -1,4 +1,4 @@
-//! Locks on files: the only proof of life we trust.
+//! Locks on files. A held lock is the only proof that a process is alive.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
@@ -7,7 +7,8 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Takes the lock at once or says `false`. It lasts as long as any copy of the descriptor.
+/// Takes the lock, or returns `false` at once. The lock lasts as long as any copy of the
+/// descriptor.
 pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -16,9 +17,9 @@ pub fn try_lock(file: impl AsFd) -> io::Result<bool> {
     }
 }
 
-/// Like [`try_lock`], but not put off by somebody who only looks: [`is_held`] takes it for an
+/// Like [`try_lock`], but tries for some milliseconds, because [`is_held`] takes the lock for an
 /// instant.
-pub fn try_lock_patiently(file: impl AsFd) -> io::Result<bool> {
+pub fn try_lock_with_retries(file: impl AsFd) -> io::Result<bool> {
     for _ in 0..10 {
         if try_lock(file.as_fd())? {
             return Ok(true);
@@ -28,7 +29,7 @@ pub fn try_lock_patiently(file: impl AsFd) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Whether somebody holds the lock on `path`. A missing file is held by nobody.
+/// Whether a process holds the lock on `path`. Nobody holds the lock of a missing file.
 pub fn is_held(path: &Path) -> io::Result<bool> {
     let file = match File::open(path) {
         Ok(file) => file,
@@ -42,8 +43,8 @@ pub fn is_held(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// The process that holds the lock on `path` alone, as the kernel tells of its open files. `None`
-/// where nobody does, or where whoever does cannot be seen from here: another user, another host.
+/// The process that holds the exclusive lock on `path`, found in `/proc`. `None` if nobody holds
+/// it, or if the holder cannot be seen: it is of another user, or on another host.
 pub fn holder(path: &Path) -> io::Result<Option<i32>> {
     let wanted = std::fs::metadata(path)?;
     let is_it = |pid: i32| -> io::Result<bool> {
@@ -62,13 +63,13 @@ pub fn holder(path: &Path) -> io::Result<Option<i32>> {
         }
         Ok(false)
     };
-    // A process that goes away while it is looked at, or is another user's, is not the one.
+    // A process that ends meanwhile, or belongs to another user, is skipped.
     Ok(crate::process::all()
         .into_keys()
         .find(|pid| is_it(*pid).unwrap_or(false)))
 }
 
-/// Whether what the kernel says of a descriptor names a lock that shuts out others.
+/// Whether the `fdinfo` of a descriptor names an exclusive lock.
 fn holds(descriptor: &str) -> bool {
     descriptor
         .lines()
@@ -76,7 +77,7 @@ fn holds(descriptor: &str) -> bool {
         .any(|line| line.split_ascii_whitespace().any(|word| word == "WRITE"))
 }
 
-/// Waits for the lock that many may hold at once, and that keeps [`lock_alone`] out.
+/// Waits for a shared lock. Many may hold it at once; it excludes [`lock_alone`].
 pub fn lock_shared(file: impl AsFd) -> io::Result<()> {
     wait_for(file, FlockOperation::LockShared)
 }

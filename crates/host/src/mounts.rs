@@ -1,4 +1,4 @@
-//! Mounts below a folder of ours: found in the kernel's own list, let go of one by one.
+//! Mounts below a folder: how to find and release them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 /// Mount points at or below `folder`, the innermost first.
 pub fn below(folder: &Path) -> Vec<PathBuf> {
-    // The kernel names no links.
+    // The kernel's list has no links in its paths.
     let folder = &folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let list = fs::read("/proc/self/mountinfo").unwrap_or_default();
     let mut found: Vec<PathBuf> = list
@@ -21,10 +21,10 @@ pub fn below(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Lets go of every mount below `folder`, also of one whose program is gone. Gives what stayed.
+/// Releases every mount below `folder`, even one whose program is gone. Returns those that stayed.
 pub fn release_below(folder: &Path) -> Vec<PathBuf> {
     for point in below(folder) {
-        // A user may let go of a FUSE mount through its helper; root may of any.
+        // A user may release a FUSE mount through its helper; root may release any mount.
         for words in [
             &["fusermount3", "-u", "-z"][..],
             &["fusermount", "-u", "-z"],
@@ -45,7 +45,7 @@ pub fn release_below(folder: &Path) -> Vec<PathBuf> {
     below(folder)
 }
 
-/// The kernel writes blanks, tabs, newlines and backslashes in octal.
+/// Decodes a path of the kernel's list, which has blanks, tabs, newlines and backslashes in octal.
 fn unescape(text: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_names_are_read_as_they_are() {
+    fn escaped_names_are_decoded() {
         assert_eq!(
             unescape(br"/a\040b\011c\134d\012e"),
             PathBuf::from("/a b\tc\\d\ne")

@@ -1,4 +1,4 @@
-//! Files that are made whole and once, also on a file system that many hosts share.
+//! Files that are made whole and only once, also on a file system that many hosts share.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -6,12 +6,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// Numbers the files of this process.
+static NEXT_NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// A name beside `path` that nobody else uses, on any host.
 fn beside(path: &Path) -> PathBuf {
     let host = rustix::system::uname();
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
     let name = path
         .file_name()
         .unwrap_or_default()
@@ -40,10 +41,11 @@ fn written(path: &Path, bytes: &[u8], mode: u32) -> io::Result<PathBuf> {
     Ok(part)
 }
 
-/// Makes a file with these bytes, synced, unless there is one: `false`, and nothing is changed.
+/// Makes a synced file with these bytes. If the file exists, nothing is changed and the answer is
+/// `false`.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<bool> {
     let part = written(path, bytes, 0o600)?;
-    // A link is made or not, on every host the same; the answer may be lost on the way to us.
+    // A hard link is made or not, the same on every host. The answer may be lost on the way to us.
     let made = match fs::hard_link(&part, path) {
         Ok(()) => Ok(true),
         Err(_) if is_same(&part, path) => Ok(true),
@@ -62,7 +64,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Puts these bytes under a name, synced, in place of what is there.
+/// Writes a synced file with these bytes, in place of an existing one.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let part = written(path, bytes, 0o600)?;
     fs::rename(&part, path).inspect_err(|_| {
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_who_make_it_one_does() {
+    fn of_many_makers_one_succeeds() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("claim");
         let made: usize = std::thread::scope(|scope| {

@@ -1,14 +1,15 @@
-//! Who may change a file: configuration that a stranger can write is not obeyed.
+//! Trust in files: configuration that another user can write is not used.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-const EVERYBODY_WRITES: u32 = 0o002;
+/// The bit of a mode that lets everybody write.
+const WORLD_WRITABLE: u32 = 0o002;
 
-/// Why a file or folder is not ours to obey: another user owns it, or everybody may write it or the
-/// folder it lies in. `None` where it is ours or root's. A link counts with what it leads to.
+/// Why a file or folder is not trusted: another user owns it, or everybody may write it or its
+/// folder. `None` if it is trusted. For a link, both the link and its target are checked.
 pub fn distrust(path: &Path) -> io::Result<Option<String>> {
     let folder = path
         .parent()
@@ -21,13 +22,13 @@ pub fn distrust(path: &Path) -> io::Result<Option<String>> {
         if !is_ours(meta.uid()) {
             return Ok(Some(format!("belongs to {}", user_name(meta.uid()))));
         }
-        // The bits of a link say nothing.
-        if !meta.is_symlink() && meta.mode() & EVERYBODY_WRITES != 0 {
+        // The mode of a link has no meaning.
+        if !meta.is_symlink() && meta.mode() & WORLD_WRITABLE != 0 {
             return Ok(Some("can be written by everybody".to_owned()));
         }
     }
     for place in [folder, beside_real] {
-        if fs::metadata(place)?.mode() & EVERYBODY_WRITES != 0 {
+        if fs::metadata(place)?.mode() & WORLD_WRITABLE != 0 {
             return Ok(Some(format!(
                 "lies in {}, where everybody can write",
                 place.display()
@@ -37,7 +38,7 @@ pub fn distrust(path: &Path) -> io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Ours, root's, or, where we are root by `sudo`, of whoever called it.
+/// Whether the owner is this user, root, or the user who called `sudo`.
 fn is_ours(owner: u32) -> bool {
     let own = rustix::process::geteuid().as_raw();
     let caller = || {
@@ -48,7 +49,7 @@ fn is_ours(owner: u32) -> bool {
     owner == own || owner == 0 || (own == 0 && caller() == Some(owner))
 }
 
-/// The name of a user in `/etc/passwd`, else the number: the program is static and asks no NSS.
+/// The name of a user in `/etc/passwd`, else the number. The program is static and cannot use NSS.
 fn user_name(user: u32) -> String {
     let text = fs::read_to_string("/etc/passwd").unwrap_or_default();
     let number = user.to_string();
@@ -66,7 +67,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, chown, symlink};
 
     #[test]
-    fn a_file_that_others_can_change_is_told_from_ours() {
+    fn a_file_that_others_can_change_is_not_trusted() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("towline.yaml");
         fs::write(&file, "x").expect("written");

@@ -1,17 +1,17 @@
-//! Whose a port of this machine is.
+//! Which processes listen on the ports of this machine.
 
 use std::fs;
 
-/// The addresses that keep others from `127.0.0.1`, as the kernel writes them: that one, all of one
-/// kind, all of both.
-const IN_THE_WAY: [&str; 4] = [
+/// A listener at one of these addresses keeps others from `127.0.0.1`. They are written as the
+/// kernel writes them: that address, all of IPv4, all of IPv6, and `127.0.0.1` mapped to IPv6.
+const BLOCKING_ADDRESSES: [&str; 4] = [
     "0100007F",
     "00000000",
     "00000000000000000000000000000000",
     "0000000000000000FFFF00000100007F",
 ];
 
-/// Those who listen on a port: the address, and the number of the socket.
+/// The listeners on a port: address and inode of the socket.
 fn listening(port: u16) -> Vec<(String, String)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"]
         .map(|file| fs::read_to_string(file).unwrap_or_default());
@@ -21,8 +21,8 @@ fn listening(port: u16) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Lines are `sl local remote state … inode`, numbers in hexadecimal but for the last; state 0A
-/// listens.
+/// The listeners in one table. A line is `sl local remote state … inode`, with all numbers but the
+/// inode in hexadecimal; state 0A is a listener.
 fn listening_in(table: &str, port: u16) -> Vec<(String, String)> {
     let of_line = |line: &str| {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
@@ -37,20 +37,20 @@ fn listening_in(table: &str, port: u16) -> Vec<(String, String)> {
     table.lines().skip(1).filter_map(of_line).collect()
 }
 
-/// Whether somebody listens on it, at whatever address, without a connection to them.
+/// Whether a process listens on the port at any address. No connection is made.
 pub fn is_listening(port: u16) -> bool {
     !listening(port).is_empty()
 }
 
-/// Whether somebody keeps others from listening on it at `127.0.0.1`. Nobody is disturbed by the
-/// question.
+/// Whether a listener keeps others from listening on the port at `127.0.0.1`. No connection is
+/// made.
 pub fn is_taken(port: u16) -> bool {
     listening(port)
         .iter()
-        .any(|(address, _)| IN_THE_WAY.contains(&address.as_str()))
+        .any(|(address, _)| BLOCKING_ADDRESSES.contains(&address.as_str()))
 }
 
-/// The process that listens on a port, as far as this user may know, and its name.
+/// The process that listens on a port and its name, as far as this user may see it.
 pub fn owner(port: u16) -> Option<(i32, String)> {
     let sockets: Vec<String> = listening(port)
         .into_iter()
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_is_found() {
+    fn the_listener_on_a_port_is_found() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when \
             retrnsmt   uid  timeout inode\n\
                      0: 0100007F:56CE 00000000:0000 0A 00000000:00000000 00:00000000 \

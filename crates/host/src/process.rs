@@ -1,8 +1,10 @@
 //! Processes as `/proc` shows them.
 
+use crate::backoff::Backoff;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::collections::HashMap;
 use std::fs;
+use std::time::Duration;
 
 /// One process: its parent and when it started, in clock ticks since boot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,11 +13,11 @@ pub struct ProcessFacts {
     pub group: i32,
     pub started: u64,
     pub zombie: bool,
-    /// Stopped by a signal, as Ctrl-Z does it.
+    /// Stopped by a signal, as by Ctrl-Z.
     pub stopped: bool,
 }
 
-/// What `/proc/<pid>/stat` says. The name in it may hold blanks and brackets; fields count from the
+/// Reads `/proc/<pid>/stat`. The name in it may hold blanks and brackets, so fields count from the
 /// last `)`.
 pub fn facts(pid: i32) -> Option<ProcessFacts> {
     let text = fs::read(format!("/proc/{pid}/stat")).ok()?;
@@ -45,7 +47,7 @@ pub fn all() -> HashMap<i32, ProcessFacts> {
         .collect()
 }
 
-/// All descendants of `root`, without itself, that still run.
+/// All running descendants of `root`, without `root` itself.
 pub fn descendants(root: i32) -> Vec<i32> {
     let table = all();
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
@@ -65,7 +67,7 @@ pub fn descendants(root: i32) -> Vec<i32> {
     found
 }
 
-/// The words a process was started with; empty where they cannot be read.
+/// The argv of a process; empty if it cannot be read.
 pub fn words(pid: i32) -> Vec<String> {
     let text = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     text.split(|byte| *byte == 0)
@@ -74,7 +76,7 @@ pub fn words(pid: i32) -> Vec<String> {
         .collect()
 }
 
-/// SIGTERM for a process. One that is stopped hears it only when it goes on.
+/// Sends SIGTERM to a process, and SIGCONT because a stopped process would not receive it.
 pub fn terminate(pid: i32) {
     signal(pid, Signal::TERM);
     signal(pid, Signal::CONT);
@@ -88,14 +90,14 @@ pub fn terminate_group(group: i32) {
     }
 }
 
-/// Signals a process; one that is gone is fine.
+/// Signals a process. It is not an error if the process is gone.
 pub fn signal(pid: i32, signal: Signal) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// What waiting for any child told.
+/// The result of waiting for any child.
 #[derive(Debug)]
 pub enum Reaped {
     Child(i32, WaitStatus),
@@ -105,7 +107,7 @@ pub enum Reaped {
     NoChildren,
 }
 
-/// Collects one ended child, without waiting.
+/// Reaps one ended child, without waiting.
 pub fn reap() -> Reaped {
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -117,25 +119,25 @@ pub fn reap() -> Reaped {
     }
 }
 
-/// Collects this child if it has ended; fine if it is not ours.
+/// Reaps this child if it has ended. It is not an error if it is not our child.
 pub fn collect(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
     }
 }
 
-/// Makes orphans below us ours to end, not init's.
+/// Makes this process the parent of orphans below it, instead of init.
 pub fn become_subreaper() -> std::io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(
         rustix::process::getpid(),
     ))?)
 }
 
-/// Kills every descendant until none is left, however fast they fork. We are a subreaper, so
-/// whatever lets go of its parent becomes our child.
+/// Kills every descendant until none is left, however fast they fork. This process must be a
+/// subreaper, so that a process that leaves its parent becomes our child.
 pub fn kill_all_descendants() {
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let mut pause = 1;
+    let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(100));
     loop {
         for pid in descendants(own) {
             signal(pid, Signal::KILL);
@@ -147,17 +149,15 @@ pub fn kill_all_descendants() {
                 Reaped::NoneYet => break,
             }
         }
-        // A killed process needs a moment to become a zombie; one that waits for a disk needs
-        // longer.
-        std::thread::sleep(std::time::Duration::from_millis(pause));
-        pause = (pause * 2).min(100);
+        // A killed process needs a moment to become a zombie, and longer if it waits for a disk.
+        std::thread::sleep(backoff.pause());
     }
 }
 
-/// This boot of the machine, in a few characters: another one means that every process is gone.
+/// A short id of this boot of the machine. After another boot every process is gone.
 pub fn boot() -> &'static str {
-    static BOOT: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    BOOT.get_or_init(|| {
+    static BOOT_ID: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    BOOT_ID.get_or_init(|| {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let short: String = text
             .chars()

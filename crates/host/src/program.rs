@@ -1,9 +1,9 @@
-//! Programs by their names.
+//! Finding programs by name.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program of that name in the first of these folders, joined by `:`, that has one.
+/// The program in the first folder of `path` that has it. Folders are joined by `:`.
 pub fn find_program(program: &str, path: &str) -> Option<PathBuf> {
     let executable = |file: &PathBuf| {
         file.metadata()

@@ -1,5 +1,5 @@
-//! Unix sockets in folders whose path may be longer than a socket address can hold: they are
-//! reached through the folder's descriptor.
+//! Unix sockets in folders whose path may be too long for a socket address. They are reached
+//! through the folder's descriptor.
 
 use rustix::net::sockopt::Timeout;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -14,9 +14,8 @@ fn through(folder: &File, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }
 
-/// Connects where nothing, neither connecting nor a later write or read, takes longer than `limit`
-/// without any progress. A program that has stopped still has a queue of connections, which may be
-/// full.
+/// Connects with a timeout for connecting and for every later read and write. A stopped program
+/// still has a queue of connections, and that queue may be full.
 pub fn connect_within(folder: &Path, name: &str, limit: Duration) -> io::Result<UnixStream> {
     let folder = File::open(folder)?;
     let socket = rustix::net::socket_with(
@@ -32,7 +31,7 @@ pub fn connect_within(folder: &Path, name: &str, limit: Duration) -> io::Result<
     Ok(socket.into())
 }
 
-/// Whether an operation ended because its time was over.
+/// Whether an operation timed out.
 pub fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -45,7 +44,7 @@ pub fn connect(folder: &Path, name: &str) -> io::Result<UnixStream> {
     UnixStream::connect(through(&folder, name))
 }
 
-/// Binds `name` in `folder`, in place of a dead socket of that name. Whoever calls holds the lock
+/// Binds `name` in `folder`, in place of a dead socket of that name. The caller must hold the lock
 /// that makes it the only one to do so.
 pub fn bind(folder: &Path, name: &str) -> io::Result<UnixListener> {
     let handle = File::open(folder)?;

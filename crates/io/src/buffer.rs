@@ -1,19 +1,20 @@
-//! Memory for blocks, used again and again: an allocator that sees blocks come and go on many
-//! threads keeps several times as much as is in use.
+//! A pool of buffers for blocks. Without it the allocator keeps several times the memory in use,
+//! because blocks come and go on many threads.
 
 use bytes::Bytes;
 use std::sync::Mutex;
 
-/// Below this the allocator does well by itself.
-const SMALL: usize = 1 << 20;
-/// Blocks come in a few sizes only; larger ones are too rare to keep.
-const SIZES: [usize; 2] = [4 << 20, 8 << 20];
-/// Bytes kept for the next; more can be in use.
-const KEPT: usize = 32 << 20;
+/// Smaller buffers are left to the allocator, which handles them well.
+const MIN_POOLED_BYTES: usize = 1 << 20;
+/// The sizes of pooled buffers. Larger blocks are too rare to keep.
+const POOLED_SIZES: [usize; 2] = [4 << 20, 8 << 20];
+/// Bytes of unused buffers that are kept; more can be in use.
+const MAX_SPARE_BYTES: usize = 32 << 20;
 
-static SPARE: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+/// Buffers that nobody uses now.
+static SPARE_BUFFERS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// So many bytes to be overwritten; what they hold is arbitrary.
+/// A buffer to be overwritten; its first content is arbitrary.
 #[derive(Debug)]
 pub(crate) struct Buffer {
     bytes: Vec<u8>,
@@ -22,12 +23,12 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     pub(crate) fn new(length: usize) -> Self {
-        let size = SIZES
+        let size = POOLED_SIZES
             .into_iter()
-            .find(|size| length >= SMALL && length <= *size);
+            .find(|size| length >= MIN_POOLED_BYTES && length <= *size);
         let bytes = match size {
             Some(size) => {
-                let mut spare = SPARE.lock().expect("no panic while held");
+                let mut spare = SPARE_BUFFERS.lock().expect("no panic while held");
                 let fitting = spare.iter().position(|bytes| bytes.len() == size);
                 fitting.map_or_else(|| vec![0; size], |at| spare.swap_remove(at))
             }
@@ -54,9 +55,9 @@ impl AsMut<[u8]> for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if SIZES.contains(&self.bytes.len())
-            && let Ok(mut spare) = SPARE.lock()
-            && spare.iter().map(Vec::len).sum::<usize>() + self.bytes.len() <= KEPT
+        if POOLED_SIZES.contains(&self.bytes.len())
+            && let Ok(mut spare) = SPARE_BUFFERS.lock()
+            && spare.iter().map(Vec::len).sum::<usize>() + self.bytes.len() <= MAX_SPARE_BYTES
         {
             spare.push(std::mem::take(&mut self.bytes));
         }
@@ -72,13 +73,13 @@ mod tests {
         for length in [
             0,
             1,
-            SMALL - 1,
-            SMALL,
-            SIZES[0] - 1,
-            SIZES[0],
-            SIZES[0] + 1,
-            SIZES[1],
-            SIZES[1] + 1,
+            MIN_POOLED_BYTES - 1,
+            MIN_POOLED_BYTES,
+            POOLED_SIZES[0] - 1,
+            POOLED_SIZES[0],
+            POOLED_SIZES[0] + 1,
+            POOLED_SIZES[1],
+            POOLED_SIZES[1] + 1,
         ] {
             let mut buffer = Buffer::new(length);
             assert_eq!(buffer.as_mut().len(), length);

@@ -1,6 +1,6 @@
-//! Credentials as the configuration refers to them, and what the references lead to.
+//! Credentials of the configuration, and the secrets that they refer to.
 
-use crate::far_folder::Way;
+use crate::far_folder::Route;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use towline_core::config::Credential;
@@ -9,23 +9,23 @@ use towline_core::suggest::did_you_mean;
 use towline_core::yaml::Node;
 use towline_core::{Error, Result};
 
-/// How references are looked up: the variables of the process, and the keyring.
+/// How references are looked up: environment variables, the keyring, files, other hosts.
 pub struct Lookup<'a> {
     pub variable: &'a dyn Fn(&str) -> Option<String>,
     pub keyring: &'a dyn Fn(&str) -> Option<Secret>,
-    /// What `~` in `file:` and `yaml:` means.
+    /// The folder that `~` stands for in `file:` and `yaml:`.
     pub home: Option<&'a Path>,
-    /// How a host is reached, by its name and the ssh configuration that knows it.
-    pub reach: &'a dyn Fn(&str, Option<&str>) -> Result<Way>,
-    /// Is told what is unwise and works: lines for people, without any secret.
+    /// How a host is reached, given its name and its ssh configuration.
+    pub reach: &'a dyn Fn(&str, Option<&str>) -> Result<Route>,
+    /// Called with warnings about risky credentials: lines for people, without any secret.
     pub notice: &'a dyn Fn(&str),
 }
 
-/// For who has told the user already, or has no user.
+/// For callers that have warned the user already, or have no user.
 pub const fn no_notice(_: &str) {}
 
-/// For who has no way to other machines.
-pub fn no_way(host: &str, _: Option<&str>) -> Result<Way> {
+/// For callers that reach no other machine.
+pub fn no_reach(host: &str, _: Option<&str>) -> Result<Route> {
     Err(Error::refused(format!(
         "`{host}` cannot be reached from here"
     )))
@@ -39,8 +39,8 @@ impl std::fmt::Debug for Lookup<'_> {
 
 #[derive(Debug, Clone)]
 pub enum AzureCredential {
-    /// With the account's key beside it, where one is given: it signs addresses to hand out, which
-    /// a SAS cannot.
+    /// A SAS, with the account's key if one is given: the key can sign addresses for others, a SAS
+    /// cannot.
     Sas(Secret, Option<Secret>),
     Key(Secret),
     Cli,
@@ -52,7 +52,7 @@ pub enum AzureCredential {
     },
 }
 
-/// A managed identity: of a given client id, answering at a given address; both have defaults.
+/// A managed identity. Client id and address both have defaults.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     pub id: Option<String>,
@@ -66,7 +66,9 @@ pub struct S3Credential {
     pub session_token: Option<Secret>,
 }
 
+/// Credentials of an `azure_blob` store that are one word.
 const AZURE_WORDS: [&str; 2] = ["azure_cli", "managed_identity"];
+/// Keys of any form of an `azure_blob` credential.
 const AZURE_KEYS: [&str; 6] = [
     "sas",
     "account_key",
@@ -75,10 +77,11 @@ const AZURE_KEYS: [&str; 6] = [
     "client_id",
     "client_secret",
 ];
+/// Keys of an `s3` credential.
 const S3_KEYS: [&str; 3] = ["access_key_id", "secret_access_key", "session_token"];
 
 impl Lookup<'_> {
-    /// The credential of an `azure_blob` store. `at` names it in messages.
+    /// The credential of an `azure_blob` store. `at` names the store in messages.
     pub fn azure(&self, at: &str, credential: Option<&Credential>) -> Result<AzureCredential> {
         let known = "azure_cli, managed_identity, {sas: …}, {account_key: …}, both, \
             {managed_identity: CLIENT_ID} or {tenant_id, client_id, client_secret}";
@@ -91,7 +94,8 @@ impl Lookup<'_> {
                 return match word.as_str() {
                     "azure_cli" => Ok(AzureCredential::Cli),
                     "managed_identity" => Ok(AzureCredential::Managed(self.identity(None))),
-                    // It may be a secret: it is not repeated unless it is near a word of ours.
+                    // The value may be a secret. It is repeated only if it is close to a known
+                    // word.
                     other => Err(
                         Error::config(format!("{at}: `credential` is none of {known}"))
                             .maybe_hint(did_you_mean(other, AZURE_WORDS)),
@@ -110,7 +114,7 @@ impl Lookup<'_> {
         ) {
             (Some(sas), key, ..) => {
                 only(&["sas", "account_key"])?;
-                // Both are mostly in one file, of which one notice is enough.
+                // Both are mostly in one file, and one warning about it is enough.
                 let quiet = Lookup {
                     notice: &no_notice,
                     ..*self
@@ -155,7 +159,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// The credential of an `s3` store; without one the standard variables and roles count.
+    /// The credential of an `s3` store; `None` means the standard variables and roles.
     pub fn s3(&self, at: &str, credential: Option<&Credential>) -> Result<Option<S3Credential>> {
         let map = match credential {
             None => return Ok(None),
@@ -187,7 +191,7 @@ impl Lookup<'_> {
         }))
     }
 
-    /// What a reference leads to. A literal is refused, and not repeated.
+    /// The secret behind a reference. A literal secret is refused, and never repeated in a message.
     pub fn secret(&self, at: &str, key: &str, reference: &str) -> Result<Secret> {
         let missing = |what: String| Error::config(format!("{at}: `{key}` refers to {what}"));
         let found = match reference.split_once(':') {
@@ -249,8 +253,8 @@ impl Lookup<'_> {
         }
     }
 
-    /// `PATH#KEY`: a key at the top of a YAML file, as other tools keep them. Such files lie there
-    /// with any mode; one that others can read is used, and said.
+    /// `PATH#KEY`: a key at the top of a YAML file of another tool. Such files have any mode. If
+    /// others can read the file, it is used with a warning.
     fn yaml(&self, at: &str, key: &str, place: &str) -> Result<Secret> {
         let (path, name) = place
             .rsplit_once('#')
@@ -272,7 +276,7 @@ impl Lookup<'_> {
         let mode = file.metadata().map_err(unreadable)?.mode();
         let text = std::io::read_to_string(file).map_err(unreadable)?;
         let tree = towline_core::yaml::parse(&path.display().to_string(), &text)?;
-        // The value is not shown, whatever it is.
+        // The value is never shown.
         let value = tree
             .get(name)
             .filter(|value| !value.is_null())
@@ -314,7 +318,7 @@ impl Lookup<'_> {
     }
 }
 
-/// What to do about a key that lies open. `at` is "datastore `NAME`".
+/// The warning about a credential that others can read. `at` is "datastore `NAME`".
 fn readable_by_others(at: &str, key: &str, path: &Path, mode: u32) -> String {
     let name = at.split('`').nth(1).unwrap_or("NAME");
     format!(
@@ -328,7 +332,7 @@ fn readable_by_others(at: &str, key: &str, path: &Path, mode: u32) -> String {
     )
 }
 
-/// Refuses keys other than `wanted`; `all` are those of any form, for a suggestion.
+/// Refuses keys other than `wanted`; `all` has the keys of every form, for a suggestion.
 pub(crate) fn known_keys<'k>(
     at: &str,
     given: impl Iterator<Item = &'k String>,
@@ -365,7 +369,7 @@ mod tests {
             variable: &variable,
             keyring: &|name| (name == "stored").then(|| Secret::new("kept")),
             home: None,
-            reach: &no_way,
+            reach: &no_reach,
             notice: &no_notice,
         })
     }
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn references_lead_to_secrets_and_literals_are_refused_unseen() {
+    fn references_lead_to_secrets_and_literals_are_refused() {
         lookup(|lookup| {
             assert_eq!(
                 lookup.secret("s", "sas", "env:SET").expect("set").expose(),
@@ -432,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_yaml_file_is_used_and_an_open_file_is_said() {
+    fn a_key_of_a_yaml_file_is_used_and_a_readable_file_gives_a_warning() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("x#_account.yaml");
         std::fs::write(
@@ -443,13 +447,13 @@ mod tests {
         let place = path.display();
         for (mode, notices) in [(0o600, 0), (0o400, 0), (0o644, 1), (0o604, 1)] {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
-            let said = std::cell::RefCell::new(Vec::new());
-            let notice = |line: &str| said.borrow_mut().push(line.to_owned());
+            let warnings = std::cell::RefCell::new(Vec::new());
+            let notice = |line: &str| warnings.borrow_mut().push(line.to_owned());
             let lookup = Lookup {
                 variable: &|_| None,
                 keyring: &|_| None,
                 home: None,
-                reach: &no_way,
+                reach: &no_reach,
                 notice: &notice,
             };
             assert_eq!(
@@ -459,12 +463,15 @@ mod tests {
                     .expose(),
                 "sv=1&sig=canary"
             );
-            assert_eq!(said.borrow().len(), notices, "{mode:o}");
+            assert_eq!(warnings.borrow().len(), notices, "{mode:o}");
             assert!(
-                said.borrow().iter().all(|line| line.contains("towline x")
-                    && line.contains("chmod 600")
-                    && !line.contains("canary")),
-                "{said:?}"
+                warnings
+                    .borrow()
+                    .iter()
+                    .all(|line| line.contains("towline x")
+                        && line.contains("chmod 600")
+                        && !line.contains("canary")),
+                "{warnings:?}"
             );
             assert_eq!(
                 lookup
@@ -496,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_are_told_apart() {
+    fn every_form_is_recognised() {
         lookup(|lookup| {
             let azure = |credential: &Credential| lookup.azure("s", Some(credential));
             assert!(matches!(

@@ -1,5 +1,5 @@
-//! The seam to a datastore: objects by key, read and written in blocks. A folder of this machine
-//! is one too, so that up, down and across are the same act.
+//! The interface of a datastore: objects by key, read and written in blocks. A folder of this
+//! machine is a datastore too, so upload, download and copy are the same operation.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use towline_core::Result;
 pub struct Key(String);
 
 impl Key {
-    /// Why a text cannot be a key, for people.
+    /// The error says why a text cannot be a key, for people.
     pub fn new(text: impl Into<String>) -> Result<Self, String> {
         let text = text.into();
         for part in text.split('/') {
@@ -58,7 +58,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A hostile name, safe to show.
+/// A name with its control characters escaped, safe to show.
 pub fn shown(name: &str) -> String {
     name.chars()
         .flat_map(|c| {
@@ -71,12 +71,12 @@ pub fn shown(name: &str) -> String {
         .collect()
 }
 
-/// What stands beside an object's bytes.
+/// Hashes and times that a store keeps with an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Marks {
-    /// As the service keeps it: of the whole object.
+    /// The MD5 of the whole object, as the service keeps it.
     pub md5: Option<[u8; 16]>,
-    /// As we wrote it: of the whole object.
+    /// The BLAKE3 of the whole object, as we wrote it.
     pub blake3: Option<[u8; 32]>,
     /// When its source was last modified: seconds and nanoseconds since 1970.
     pub modified: Option<(i64, u32)>,
@@ -88,15 +88,15 @@ pub struct Object {
     pub size: u64,
     /// When the service last changed it, in milliseconds since 1970.
     pub changed: Option<i64>,
-    /// Names these bytes: a read can be tied to it.
+    /// Identifies these bytes, so that a read can ask for exactly this version.
     pub version: Option<String>,
     pub marks: Marks,
-    /// Whether `marks` is all there is; some services tell it only when asked for the one object.
+    /// Whether `marks` is complete; the listings of some services lack them.
     pub marks_are_whole: bool,
 }
 
 impl Object {
-    /// When its bytes were last modified, as well as is known.
+    /// When its bytes were last modified, as far as is known.
     pub fn modified(&self) -> Option<(i64, u32)> {
         let changed = || {
             self.changed.map(|millis| {
@@ -116,13 +116,13 @@ pub struct UnsupportedEntry {
     /// Safe to show.
     pub name: String,
     pub why: String,
-    /// Whether leaving it out is a failure, and not only worth a word.
+    /// Whether leaving it out is a failure, or only worth a note.
     #[serde(rename = "grave")]
     pub is_failure: bool,
 }
 
-/// A name in a store that holds no bytes and says "here is a folder": a blob that a mount by
-/// blobfuse left, an empty object whose name ends in `/`, or a folder of a disk with nothing in it.
+/// An entry without bytes that stands for a folder: a blob that blobfuse made, an empty object
+/// whose name ends in `/`, or an empty folder of a disk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FolderMark {
     /// Without a `/` at the end.
@@ -135,18 +135,18 @@ pub struct FolderMark {
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Page {
     pub objects: Vec<Object>,
-    /// Names of folders one level below, where the listing was not asked to go deeper.
+    /// Names of folders one level below, in a listing of one level.
     pub folders: Vec<String>,
     #[serde(rename = "oddities")]
     pub unsupported: Vec<UnsupportedEntry>,
-    /// Folders that have a name of their own in the store, at or below what was asked for.
+    /// Marks of folders at or below the prefix.
     #[serde(default)]
     pub marks: Vec<FolderMark>,
     pub next: Option<String>,
 }
 
 impl Page {
-    /// Of a listing of one level below `prefix`: folders that only a mark tells of are folders too.
+    /// Adds the folders of which there is only a mark to a listing of one level below `prefix`.
     pub(crate) fn name_marked_folders(&mut self, prefix: &str) {
         for mark in &self.marks {
             let name = mark
@@ -167,13 +167,13 @@ impl Page {
 pub struct Block {
     pub index: u32,
     pub size: u64,
-    /// The beginning of [`Sums::value`] of what it holds, where the store can tell.
+    /// The beginning of the [`Sums::value`] of its bytes, if the store knows it.
     pub digest: Option<[u8; 16]>,
-    /// What [`Data::finish`] must be given.
+    /// The name of the block, for [`Data::finish`].
     pub tag: String,
 }
 
-/// What is known of a block's bytes.
+/// The hash of a block's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sums {
     /// See [`crate::transfer::hash::block_value`].
@@ -188,7 +188,7 @@ impl Sums {
     }
 }
 
-/// The shape of an upload in blocks: every block has this size but the last.
+/// The size of an object and of its blocks. Only the last block may be smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     pub size: u64,
@@ -205,23 +205,24 @@ impl Shape {
     }
 }
 
-/// What a store asks of those who use it.
+/// The limits and abilities of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreLimits {
     /// The most blocks of one object.
     pub blocks: u32,
-    /// Bytes of a block: a power of two of at least 1 KiB. It grows for an object of too many.
+    /// Bytes of a block: a power of two of at least 1 KiB. Blocks are larger for an object that
+    /// would have too many.
     pub block: u64,
     /// Whether reading it costs no more than a local disk.
     pub near: bool,
-    /// Whether marks count when an upload in blocks begins, not when it ends.
+    /// Whether marks must be given when an upload in blocks begins, not when it ends.
     pub marks_first: bool,
-    /// Whether [`Data::blocks`] can tell; else a journal must.
+    /// Whether [`Data::blocks`] knows the blocks of an upload; otherwise a journal is needed.
     pub remembers: bool,
 }
 
-/// One datastore, below its configured path. All calls may be repeated. An error of kind
-/// `Unreachable` means nothing is known: it was tried as often as is sensible.
+/// One datastore, below its configured path. All calls may be repeated. After an error of kind
+/// `Unreachable` nothing is known about the result; the call was already tried several times.
 #[async_trait]
 pub trait Data: Send + Sync + fmt::Debug {
     /// For messages: `research (azure_blob acct/data)`. Never a secret.
@@ -237,20 +238,20 @@ pub trait Data: Send + Sync + fmt::Debug {
     /// For [`Data::copy_from`].
     fn as_any(&self) -> &dyn Any;
 
-    /// Objects whose key begins with `prefix` (empty, or ending in `/`), a page at a time; with
-    /// `deep` all of them, else one level and the folders of it.
+    /// Objects whose key begins with `prefix` (empty, or ending in `/`), one page at a time; with
+    /// `deep` all of them, else one level and its folders.
     async fn list(&self, prefix: &str, deep: bool, from: Option<&str>) -> Result<Page>;
 
     async fn head(&self, key: &Key) -> Result<Option<Object>>;
 
-    /// Exactly `range` of the object, of that version where one is named; less is an error.
+    /// Exactly `range` of the object, of `version` if it is given; fewer bytes are an error.
     async fn read(&self, key: &Key, range: Range<u64>, version: Option<&str>) -> Result<Bytes>;
 
-    /// The whole object in one call, checked by the service; `create` refuses to replace one
-    /// and answers `false` when there is one.
+    /// Writes the whole object in one call, checked by the service. With `create` an existing
+    /// object is not replaced, and the answer is `false`.
     async fn write(&self, key: &Key, bytes: Bytes, marks: &Marks, create: bool) -> Result<bool>;
 
-    /// Begins an upload in blocks, or goes on with the one that `id` names.
+    /// Begins an upload in blocks, or continues the one that `id` names.
     async fn open(
         &self,
         key: &Key,
@@ -259,10 +260,10 @@ pub trait Data: Send + Sync + fmt::Debug {
         id: Option<&str>,
     ) -> Result<String>;
 
-    /// The blocks it holds of that upload, or `None` where it cannot tell.
+    /// The blocks that the store holds of that upload; `None` if it cannot know.
     async fn blocks(&self, key: &Key, id: &str) -> Result<Option<Vec<Block>>>;
 
-    /// One block, checked by the service. The same index again replaces it.
+    /// Sends one block, checked by the service. The same index again replaces it.
     async fn put(
         &self,
         key: &Key,
@@ -279,25 +280,26 @@ pub trait Data: Send + Sync + fmt::Debug {
     /// Forgets an upload that is not finished.
     async fn abandon(&self, key: &Key, id: &str) -> Result<()>;
 
-    /// Deletes; what is not there is fine.
+    /// Deletes objects. A missing one is not an error.
     async fn delete(&self, keys: &[Key]) -> Result<()>;
 
-    /// The mark of a folder that lies beside it, under its own name; the others are in listings.
+    /// The mark of a folder that has the folder's own name. Other marks are in listings.
     async fn folder_mark(&self, _: &Key) -> Result<Option<FolderMark>> {
         Ok(None)
     }
 
-    /// Deletes the marks of folders; what is not there is fine.
+    /// Deletes the marks of folders. A missing one is not an error.
     async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()>;
 
-    /// Copies from another store without the bytes passing here; `false` where the two cannot.
+    /// Copies from another store without the bytes passing through this machine; `false` if the two
+    /// stores cannot.
     async fn copy_from(&self, source: &dyn Data, from: &Key, to: &Key, size: u64) -> Result<bool>;
 
-    /// An address anybody can read that one object at, for that long.
+    /// An address at which anybody can read that one object, valid for that long.
     async fn url(&self, key: &Key, valid: Duration) -> Result<String>;
 
-    /// The address with the store's own credential in it, and what else that credential allows, in
-    /// words; none where the store has no such credential.
+    /// The address with the store's own credential in it, and the rights of that credential in
+    /// words; `None` if the store has no such credential.
     fn url_with_credential(&self, _: &Key) -> Option<(String, String)> {
         None
     }

@@ -1,7 +1,7 @@
-//! Reaching stores (Azure Blob, S3, a folder) and moving trees between them; reaching machines.
+//! Access to stores (Azure Blob, S3, folders), copies between them, and access to machines.
 //!
-//! A store is a [`data::Data`], also the folder on this side, so that every transfer is a copy
-//! from one store to another. Nothing is called done that was not verified.
+//! A store is a [`data::Data`]. A folder of this machine is one too, so every transfer is a copy
+//! from one store to another. Every copy is verified before it counts as done.
 
 pub mod azure;
 mod buffer;
@@ -13,6 +13,7 @@ pub mod listed;
 pub mod machine;
 pub mod network;
 pub mod open;
+mod random;
 pub mod retry;
 pub mod s3;
 mod sparse;

@@ -1,4 +1,4 @@
-//! A store of which only some objects count: those that somebody chose.
+//! A store reduced to chosen objects.
 
 use crate::data::{Block, Data, FolderMark, Key, Marks, Object, Page, Shape, StoreLimits, Sums};
 use async_trait::async_trait;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_core::Result;
 
-const PAGE: usize = 1000;
+/// Keys of one page of a listing.
+const PAGE_ENTRIES: usize = 1000;
 
 /// The chosen objects of a store, in the order of their keys.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Data for Listed {
 
     async fn list(&self, prefix: &str, _deep: bool, from: Option<&str>) -> Result<Page> {
         let begin = from.and_then(|from| from.parse().ok()).unwrap_or(0usize);
-        let end = self.keys.len().min(begin + PAGE);
+        let end = self.keys.len().min(begin + PAGE_ENTRIES);
         let mut page = Page {
             next: (end < self.keys.len()).then(|| end.to_string()),
             ..Page::default()
@@ -54,7 +55,7 @@ impl Data for Listed {
             .iter()
             .filter(|key| key.as_str().starts_with(prefix))
         {
-            // What is gone by now is not part of it any more.
+            // An object that was removed meanwhile is left out.
             page.objects.extend(self.store.head(key).await?);
         }
         Ok(page)

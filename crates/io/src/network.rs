@@ -1,5 +1,5 @@
-//! How services are reached: through which proxy, trusting whom. Said by the variables of a shell,
-//! which may be another's than ours: the daemon goes the way of whoever submitted.
+//! The proxies and the trusted certificates, from environment variables. They may come from another
+//! process: the daemon uses those of the shell that submitted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::fmt;
 use towline_core::network::VARIABLES;
 use towline_core::{Error, Result};
 
-/// A variable that was given counts, also when it is empty; any other is this process's own.
+/// Variables that were given count, even empty ones; all others are those of this process.
 #[derive(Clone, Default)]
 pub struct Network(BTreeMap<String, String>);
 
@@ -21,7 +21,7 @@ impl fmt::Debug for Network {
 }
 
 impl Network {
-    /// Of these variables those that say something of the network.
+    /// Keeps those of the variables that concern the network.
     pub fn new<'v>(given: impl IntoIterator<Item = (&'v String, &'v String)>) -> Self {
         let of_network = |(name, _): &(&String, &String)| VARIABLES.contains(&name.as_str());
         Self(
@@ -33,8 +33,7 @@ impl Network {
         )
     }
 
-    /// What was given, for a program that is started: a variable without a value is to be taken
-    /// away.
+    /// The given variables, for a program that is started. One without a value is to be removed.
     pub fn given(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
         self.0.iter().map(|(name, value)| {
             (
@@ -52,7 +51,7 @@ impl Network {
         value.filter(|value| !value.is_empty())
     }
 
-    /// In either case, as programs read it.
+    /// The variable in lower or upper case, as other programs read it.
     fn either(&self, name: &str) -> Option<String> {
         let value = self
             .variable(&name.to_lowercase())
@@ -60,7 +59,7 @@ impl Network {
         value.into_string().ok()
     }
 
-    /// The proxies of a client. Those of another protocol than HTTP are not for us.
+    /// The proxies of a client. SOCKS proxies are ignored.
     pub(crate) fn proxies(&self) -> Result<Vec<reqwest::Proxy>> {
         let except = self
             .either("NO_PROXY")
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_given_counts_and_shows_no_password() {
+    fn given_variables_count_and_no_password_is_shown() {
         let given: BTreeMap<String, String> = [
             ("HTTPS_PROXY", "http://me:canary@proxy:1"),
             ("no_proxy", ""),
@@ -115,11 +114,11 @@ mod tests {
             2,
             "one of another protocol is passed over"
         );
-        let told: Vec<_> = network.given().collect();
+        let given: Vec<_> = network.given().collect();
         assert!(
-            told.contains(&("no_proxy", None))
-                && told.contains(&("HTTP_PROXY", Some("proxy:2")))
-                && !told.iter().any(|(name, _)| *name == "PATH")
+            given.contains(&("no_proxy", None))
+                && given.contains(&("HTTP_PROXY", Some("proxy:2")))
+                && !given.iter().any(|(name, _)| *name == "PATH")
         );
         let wrong: BTreeMap<String, String> =
             [("HTTPS_PROXY".to_owned(), "http://[".to_owned())].into();

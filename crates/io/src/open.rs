@@ -1,4 +1,4 @@
-//! From a datastore's configuration to the store.
+//! Opens the store that a configuration describes.
 
 use crate::credential::Lookup;
 use crate::data::Data;
@@ -11,91 +11,119 @@ use towline_core::config::Datastore;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
-const KINDS: [&str; 4] = ["azure_blob", "s3", "folder", "ssh_folder"];
-/// Where Azure's blob service answers, for a whole session.
-const AZURE_ENDPOINT: &str = "TOW_AZURE_BLOB_ENDPOINT";
+/// The kinds of datastore that a configuration can name.
+const STORE_KINDS: [&str; 4] = ["azure_blob", "s3", "folder", "ssh_folder"];
+/// This environment variable replaces the address of Azure's blob service.
+const AZURE_ENDPOINT_VARIABLE: &str = "TOW_AZURE_BLOB_ENDPOINT";
 
-/// Opens the store that is called `name`. Nothing is asked of it yet.
+/// Opens the store that is called `name`. No request is sent yet.
 pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Arc<dyn Data>> {
     let at = format!("datastore `{name}`");
     match datastore.kind.as_str() {
-        "azure_blob" => {
-            only(
-                &at,
-                datastore,
-                &["account", "container", "path", "endpoint", "credential"],
-            )?;
-            let place = azure::Place {
-                name: name.to_owned(),
-                account: need(&at, "account", datastore.account.as_ref())?,
-                container: need(&at, "container", datastore.container.as_ref())?,
-                root: root(&at, datastore.path.as_deref())?,
-                endpoint: datastore
-                    .endpoint
-                    .clone()
-                    .or_else(|| (lookup.variable)(AZURE_ENDPOINT)),
-                access: azure::Access::Credential(
-                    lookup.azure(&at, datastore.credential.as_ref())?,
-                ),
-            };
-            Ok(Arc::new(azure::Azure::new(place, Web::new()?)?))
-        }
-        "s3" => {
-            only(
-                &at,
-                datastore,
-                &["bucket", "region", "path", "endpoint", "credential"],
-            )?;
-            let place = s3::Place {
-                name: name.to_owned(),
-                bucket: need(&at, "bucket", datastore.bucket.as_ref())?,
-                root: root(&at, datastore.path.as_deref())?,
-                endpoint: datastore.endpoint.clone(),
-                region: datastore.region.clone(),
-                credential: lookup.s3(&at, datastore.credential.as_ref())?,
-            };
-            Ok(Arc::new(s3::S3::new(place, Web::new()?)?))
-        }
-        "folder" => {
-            only(&at, datastore, &["path"])?;
-            let path = need(&at, "path", datastore.path.as_ref())?;
-            let path = match (path.strip_prefix("~/"), lookup.home) {
-                (Some(below), Some(home)) => home.join(below),
-                _ => PathBuf::from(path),
-            };
-            if !path.is_absolute() {
-                return Err(Error::config(format!(
-                    "{at}: `path` must begin with `/` or `~/`"
-                )));
-            }
-            Ok(Arc::new(folder::Folder::configured(name, &path)?))
-        }
-        "ssh_folder" => {
-            only(&at, datastore, &["host", "ssh_config", "path"])?;
-            let host = need(&at, "host", datastore.host.as_ref())?;
-            let path = need(&at, "path", datastore.path.as_ref())?;
-            if !path.starts_with('/') && !path.starts_with("~/") {
-                return Err(Error::config(format!(
-                    "{at}: `path` must begin with `/` or `~/`"
-                )));
-            }
-            let way = (lookup.reach)(&host, datastore.ssh_config.as_deref())
-                .map_err(|error| error.while_doing(at.clone()))?;
-            // The line over there begins in the home.
-            Ok(Arc::new(FarFolder::new(
-                name,
-                &host,
-                path.strip_prefix("~/").unwrap_or(&path),
-                way,
-            )))
-        }
+        "azure_blob" => azure_blob(name, &at, datastore, lookup),
+        "s3" => s3_bucket(name, &at, datastore, lookup),
+        "folder" => local_folder(name, &at, datastore, lookup),
+        "ssh_folder" => ssh_folder(name, &at, datastore, lookup),
         kind => {
             let error = Error::config(format!("{at} is of an unknown kind `{kind}`"));
             Err(error.hint(
-                did_you_mean(kind, KINDS).unwrap_or_else(|| format!("known: {}", KINDS.join(", "))),
+                did_you_mean(kind, STORE_KINDS)
+                    .unwrap_or_else(|| format!("known: {}", STORE_KINDS.join(", "))),
             ))
         }
     }
+}
+
+fn azure_blob(
+    name: &str,
+    at: &str,
+    datastore: &Datastore,
+    lookup: &Lookup<'_>,
+) -> Result<Arc<dyn Data>> {
+    only(
+        at,
+        datastore,
+        &["account", "container", "path", "endpoint", "credential"],
+    )?;
+    let place = azure::Place {
+        name: name.to_owned(),
+        account: need(at, "account", datastore.account.as_ref())?,
+        container: need(at, "container", datastore.container.as_ref())?,
+        root: root(at, datastore.path.as_deref())?,
+        endpoint: datastore
+            .endpoint
+            .clone()
+            .or_else(|| (lookup.variable)(AZURE_ENDPOINT_VARIABLE)),
+        access: azure::Access::Credential(lookup.azure(at, datastore.credential.as_ref())?),
+    };
+    Ok(Arc::new(azure::Azure::new(place, Web::new()?)?))
+}
+
+fn s3_bucket(
+    name: &str,
+    at: &str,
+    datastore: &Datastore,
+    lookup: &Lookup<'_>,
+) -> Result<Arc<dyn Data>> {
+    only(
+        at,
+        datastore,
+        &["bucket", "region", "path", "endpoint", "credential"],
+    )?;
+    let place = s3::Place {
+        name: name.to_owned(),
+        bucket: need(at, "bucket", datastore.bucket.as_ref())?,
+        root: root(at, datastore.path.as_deref())?,
+        endpoint: datastore.endpoint.clone(),
+        region: datastore.region.clone(),
+        credential: lookup.s3(at, datastore.credential.as_ref())?,
+    };
+    Ok(Arc::new(s3::S3::new(place, Web::new()?)?))
+}
+
+fn local_folder(
+    name: &str,
+    at: &str,
+    datastore: &Datastore,
+    lookup: &Lookup<'_>,
+) -> Result<Arc<dyn Data>> {
+    only(at, datastore, &["path"])?;
+    let path = need(at, "path", datastore.path.as_ref())?;
+    let path = match (path.strip_prefix("~/"), lookup.home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => PathBuf::from(path),
+    };
+    if !path.is_absolute() {
+        return Err(relative_path(at));
+    }
+    Ok(Arc::new(folder::Folder::configured(name, &path)?))
+}
+
+fn ssh_folder(
+    name: &str,
+    at: &str,
+    datastore: &Datastore,
+    lookup: &Lookup<'_>,
+) -> Result<Arc<dyn Data>> {
+    only(at, datastore, &["host", "ssh_config", "path"])?;
+    let host = need(at, "host", datastore.host.as_ref())?;
+    let path = need(at, "path", datastore.path.as_ref())?;
+    if !path.starts_with('/') && !path.starts_with("~/") {
+        return Err(relative_path(at));
+    }
+    let route = (lookup.reach)(&host, datastore.ssh_config.as_deref())
+        .map_err(|error| error.while_doing(at))?;
+    // The program on that host begins in the home.
+    Ok(Arc::new(FarFolder::new(
+        name,
+        &host,
+        path.strip_prefix("~/").unwrap_or(&path),
+        route,
+    )))
+}
+
+fn relative_path(at: &str) -> Error {
+    Error::config(format!("{at}: `path` must begin with `/` or `~/`"))
 }
 
 fn need(at: &str, key: &str, value: Option<&String>) -> Result<String> {
@@ -131,7 +159,7 @@ fn only(at: &str, datastore: &Datastore, used: &[&str]) -> Result<()> {
     }
 }
 
-/// The part of a container or bucket that everything lies below: empty, or ending in `/`.
+/// The prefix of everything in a container or bucket: empty, or ending in `/`.
 fn root(at: &str, path: Option<&str>) -> Result<String> {
     let path = path.unwrap_or_default().trim_matches('/');
     if path.is_empty() {
@@ -162,7 +190,7 @@ mod tests {
                 variable: &variable,
                 keyring: &|_| None,
                 home: None,
-                reach: &crate::credential::no_way,
+                reach: &crate::credential::no_reach,
                 notice: &crate::credential::no_notice,
             },
         )

@@ -1,29 +1,29 @@
-//! How long to go on asking a service that gives no good answer, and what may be asked again.
+//! When a request that failed is sent again, and when to give up.
 
 use crate::web::{Answer, Cause, NoAnswer, asked_pause};
 use http::StatusCode;
 use std::time::Duration;
 
-/// What is done when an answer fails to come, or says nothing of the request itself.
+/// The limits for requests without an answer, or with one that says nothing of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestRetry {
-    /// The most tries.
+    /// The maximum number of tries.
     pub tries: u32,
-    /// Tries at a service that has never answered: more likely a wrong address than a bad moment.
+    /// Tries at a service that has never answered: the address is probably wrong.
     pub tries_at_a_stranger: u32,
-    /// For how long a failing service is asked again.
+    /// How long a failing service is tried.
     pub trouble: Duration,
-    /// For how long one that asks for patience has it.
+    /// How long a service that throttles us is tried.
     pub throttling: Duration,
-    /// Doing it twice is doing it once. If not, it is only sent again where nothing can have come
-    /// of it.
+    /// Whether sending it twice has the same effect as once. If not, it is sent again only if the
+    /// first try cannot have had an effect.
     pub repeatable: bool,
-    /// An answer to anybody counts as progress: for many calls that together are one act.
+    /// An answer to any call counts as progress. For many calls that are one operation.
     pub is_shared: bool,
 }
 
 impl Default for RequestRetry {
-    /// For transfers: hours of work are not given up for a bad minute.
+    /// For transfers: hours of work are not given up because of one bad minute.
     fn default() -> Self {
         let long = Duration::from_secs(120);
         Self {
@@ -38,7 +38,7 @@ impl Default for RequestRetry {
 }
 
 impl RequestRetry {
-    /// For calls that somebody waits for.
+    /// For a call that a user waits for.
     pub const fn of_a_call(repeatable: bool) -> Self {
         let (trouble, throttling) = (Duration::from_secs(10), Duration::from_secs(60));
         Self {
@@ -51,7 +51,7 @@ impl RequestRetry {
         }
     }
 
-    /// Whether an answer is one, also where it is a refusal.
+    /// Whether an answer is final, even if it is a refusal.
     pub(crate) fn takes(&self, answer: &Answer) -> bool {
         if self.repeatable {
             !may_pass(answer.status)
@@ -60,7 +60,7 @@ impl RequestRetry {
         }
     }
 
-    /// Whether to give up after so many tries in such a time, `pause` before the next one.
+    /// Whether to give up, if the next try would come after `pause`.
     pub(crate) fn is_over(&self, problem: &NoAnswer, tried: &Tried, pause: Duration) -> bool {
         let throttled = match problem.cause {
             Cause::Tls => return true,
@@ -81,7 +81,7 @@ impl RequestRetry {
         } else {
             self.trouble
         };
-        // One who waits for an answer is not kept waiting for a try that comes too late.
+        // A waiting user is not kept for a try that would come too late.
         let ahead = if self.is_shared {
             Duration::ZERO
         } else {
@@ -91,18 +91,18 @@ impl RequestRetry {
     }
 }
 
-/// How it went so far.
+/// The tries so far.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Tried {
     pub(crate) times: u32,
     pub(crate) elapsed: Duration,
     /// The service has answered before.
     pub(crate) is_known: bool,
-    /// It said itself how long to wait.
+    /// The service itself said how long to wait.
     pub(crate) is_asked: bool,
 }
 
-/// Statuses that say nothing of the request itself.
+/// Whether a status says nothing of the request itself.
 fn may_pass(status: StatusCode) -> bool {
     matches!(
         status,
@@ -110,7 +110,7 @@ fn may_pass(status: StatusCode) -> bool {
     ) || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED)
 }
 
-/// The service was too busy to begin.
+/// Whether the service was too busy to begin.
 fn says_nothing_was_done(answer: &Answer) -> bool {
     match answer.status {
         StatusCode::TOO_MANY_REQUESTS => true,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_pass_is_tried_again_and_what_is_final_is_not() {
+    fn passing_failures_are_tried_again_and_final_ones_are_not() {
         let (shared, call) = (RequestRetry::default(), RequestRetry::of_a_call(true));
         for status in [408, 429, 500, 502, 503, 504] {
             assert!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_repeatable_is_sent_again_only_where_nothing_was_done() {
+    fn an_unrepeatable_call_is_sent_again_only_if_nothing_was_done() {
         let call = RequestRetry::of_a_call(false);
         assert!(
             [200, 400, 408, 500, 502, 503, 504]
@@ -162,7 +162,7 @@ mod tests {
         );
         assert!(!call.takes(&answer(429, None)) && !call.takes(&answer(503, Some("1"))));
         let problem = |cause| NoAnswer {
-            said: String::new(),
+            message: String::new(),
             cause,
             after: None,
         };
@@ -186,11 +186,11 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_asks_for_patience_has_more_of_it() {
+    fn a_throttling_service_is_tried_for_longer() {
         let call = RequestRetry::of_a_call(true);
         let over = |status: StatusCode, seconds, asked: Option<u64>| {
             let problem = NoAnswer {
-                said: String::new(),
+                message: String::new(),
                 cause: Cause::Status(status),
                 after: None,
             };

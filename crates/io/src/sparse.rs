@@ -1,4 +1,4 @@
-//! Files with holes stay files with holes.
+//! Writing files with holes.
 
 use rustix::fs::{FallocateFlags, SeekFrom};
 use std::fs::File;
@@ -6,16 +6,19 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-const PIECE: usize = 64 << 10;
+/// Bytes that are checked for zeros together; a block of zeros becomes a hole.
+const HOLE_BLOCK_BYTES: usize = 64 << 10;
 
-/// Writes at an offset; pieces of zeros become holes where the file system has them.
+/// Writes at an offset. Blocks of zeros become holes if the file system supports that.
 pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()> {
     let mut begin = 0;
     while begin < bytes.len() {
-        let zero = is_zero(&bytes[begin..(begin + PIECE).min(bytes.len())]);
-        let mut end = (begin + PIECE).min(bytes.len());
-        while end < bytes.len() && is_zero(&bytes[end..(end + PIECE).min(bytes.len())]) == zero {
-            end = (end + PIECE).min(bytes.len());
+        let zero = is_zero(&bytes[begin..(begin + HOLE_BLOCK_BYTES).min(bytes.len())]);
+        let mut end = (begin + HOLE_BLOCK_BYTES).min(bytes.len());
+        while end < bytes.len()
+            && is_zero(&bytes[end..(end + HOLE_BLOCK_BYTES).min(bytes.len())]) == zero
+        {
+            end = (end + HOLE_BLOCK_BYTES).min(bytes.len());
         }
         let at = offset + begin as u64;
         if !zero || punch(file, at, (end - begin) as u64).is_err() {
@@ -26,13 +29,13 @@ pub(crate) fn write_at(file: &File, offset: u64, bytes: &[u8]) -> io::Result<()>
     Ok(())
 }
 
-/// Bytes that are written by one call. The kernel gives a long write memory of its own kind, which
-/// on a virtual machine may be slow to come by: 1 GiB took three times as long.
-const WRITTEN: usize = 256 << 10;
+/// Bytes that one call writes. On some virtual machines the kernel is slow to find memory for
+/// longer writes: 1 GiB took three times as long.
+const WRITE_BYTES: usize = 256 << 10;
 
 fn write_pieces(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
     let mut at = offset;
-    for piece in bytes.chunks(WRITTEN) {
+    for piece in bytes.chunks(WRITE_BYTES) {
         file.write_all_at(piece, at)?;
         at += piece.len() as u64;
     }
@@ -40,7 +43,7 @@ fn write_pieces(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
 }
 
 fn punch(file: &File, offset: u64, length: u64) -> io::Result<()> {
-    // Inside the file only: a hole past the end would not make it longer.
+    // Only inside the file, because a hole past the end would not make it longer.
     if offset + length > file.metadata()?.len() {
         return Err(io::ErrorKind::Unsupported.into());
     }
@@ -57,7 +60,7 @@ fn is_zero(bytes: &[u8]) -> bool {
     words.iter().all(|word| u128::from_ne_bytes(*word) == 0) && tail.iter().all(|byte| *byte == 0)
 }
 
-/// Whether the whole range is a hole. Unknown counts as no.
+/// Whether the whole range is a hole; false if the file system does not know.
 pub(crate) fn is_hole(file: &File, range: &Range<u64>) -> bool {
     match rustix::fs::seek(file, SeekFrom::Data(range.start)) {
         Ok(data) => data >= range.end,

@@ -1,5 +1,5 @@
-//! Files below one root, reached part by part: no link on the way is followed, so nothing outside
-//! is ever read or written.
+//! Files below one root. Folders are opened one after the other without following links, so nothing
+//! outside the root is read or written.
 
 use crate::data::Key;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags};
@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug)]
 pub(crate) struct Tree {
     root: PathBuf,
-    /// The folder used last: neighbours come one after the other.
+    /// The folder that was used last, because the next file is often in the same one.
     last: Mutex<Option<(String, Arc<OwnedFd>)>>,
 }
 
-/// What marks a file that is not whole yet.
-const PART: &str = ".tow-part";
+/// The name of a file that is not whole yet ends in this.
+const PART_SUFFIX: &str = ".tow-part";
 
 impl Tree {
     pub(crate) fn new(root: PathBuf) -> Self {
@@ -31,7 +31,7 @@ impl Tree {
         &self.root
     }
 
-    /// The folder that holds `key`; made with its parents if `make`.
+    /// The folder that holds `key`. With `make` it is made, with its parents.
     pub(crate) fn folder(&self, key: &Key, make: bool) -> io::Result<Arc<OwnedFd>> {
         let path = key
             .as_str()
@@ -46,7 +46,7 @@ impl Tree {
             std::fs::create_dir_all(&self.root)?;
         }
         let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::RDONLY;
-        // Links on the way to the root are the user's own.
+        // Links on the path to the root are the user's own choice.
         let mut folder = rustix::fs::open(&self.root, flags, Mode::empty())?;
         for part in path.split('/').filter(|part| !part.is_empty()) {
             let open = |folder: &OwnedFd| {
@@ -68,7 +68,7 @@ impl Tree {
         Ok(folder)
     }
 
-    /// A file for reading. A link is followed where it stays below the root.
+    /// Opens a file for reading. A link is followed if it stays below the root.
     pub(crate) fn open(&self, key: &Key) -> io::Result<File> {
         let folder = self.folder(key, false)?;
         match rustix::fs::openat(
@@ -101,7 +101,7 @@ impl Tree {
         self.root.canonicalize().is_ok_and(inside)
     }
 
-    /// The part file of `key`, ours alone until it is dropped; with whether it was there before.
+    /// Opens and locks the part file of `key`; also whether it had content before.
     pub(crate) fn open_part(&self, key: &Key) -> io::Result<(File, bool)> {
         let folder = self.folder(key, true)?;
         let name = part_name(key.name());
@@ -119,7 +119,7 @@ impl Tree {
                 }
                 std::fs::TryLockError::Error(error) => error,
             })?;
-            // Whoever held it before may have put it in its place between our two calls.
+            // Its last writer may have renamed it between our two calls.
             let ours = rustix::fs::fstat(&file)?;
             match rustix::fs::statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(named) if named.st_ino == ours.st_ino => return Ok((file, ours.st_size > 0)),
@@ -129,8 +129,8 @@ impl Tree {
         }
     }
 
-    /// Puts the part file in the place of `key`; with `create` only where there is nothing:
-    /// `false`.
+    /// Renames the part file to `key`. With `create` an existing file is not replaced, and the
+    /// answer is `false`.
     pub(crate) fn place_part(&self, key: &Key, create: bool) -> io::Result<bool> {
         let folder = self.folder(key, true)?;
         let (part, name) = (part_name(key.name()), key.name());
@@ -145,7 +145,7 @@ impl Tree {
             name,
             RenameFlags::NOREPLACE,
         ) {
-            // Some network file systems know no such flag; a second name does the same.
+            // Some network file systems lack this flag; a hard link refuses to replace as well.
             Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
                 rustix::fs::linkat(&folder, &part, &folder, name, AtFlags::empty())
             }
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// Removes a file; one that is not there is fine.
+    /// Removes a file. A missing one is not an error.
     pub(crate) fn remove(&self, key: &Key) -> io::Result<()> {
         let folder = match self.folder(key, false) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -183,7 +183,7 @@ impl Tree {
         }
     }
 
-    /// Removes the folders that are empty now that these files are gone, below the root.
+    /// Removes the folders below the root that became empty when these files were removed.
     pub(crate) fn prune(&self, gone: &[Key]) {
         let above = |key: &Key| {
             key.as_str()
@@ -193,7 +193,7 @@ impl Tree {
         };
         let folders: std::collections::BTreeSet<String> = gone.iter().flat_map(above).collect();
         *self.last.lock().expect("no panic while held") = None;
-        // Backwards, so that what lies deeper goes first.
+        // In reverse order, so that inner folders come first.
         for key in folders
             .into_iter()
             .rev()
@@ -206,7 +206,7 @@ impl Tree {
         *self.last.lock().expect("no panic while held") = None;
     }
 
-    /// What a name is, without following it.
+    /// The type of a name, without following a link.
     pub(crate) fn kind(&self, key: &Key) -> io::Result<FileType> {
         let stat = rustix::fs::statat(
             self.folder(key, false)?,
@@ -217,15 +217,15 @@ impl Tree {
     }
 }
 
-/// `.NAME.tow-part`; of a long name its digest.
+/// `.NAME.tow-part`; a name that is too long is replaced by its digest.
 fn part_name(name: &str) -> String {
-    if name.len() + PART.len() < 255 {
-        format!(".{name}{PART}")
+    if name.len() + PART_SUFFIX.len() < 255 {
+        format!(".{name}{PART_SUFFIX}")
     } else {
-        format!(".{}{PART}", blake3::hash(name.as_bytes()).to_hex())
+        format!(".{}{PART_SUFFIX}", blake3::hash(name.as_bytes()).to_hex())
     }
 }
 
 pub(crate) fn is_part(name: &str) -> bool {
-    name.starts_with('.') && name.ends_with(PART)
+    name.starts_with('.') && name.ends_with(PART_SUFFIX)
 }

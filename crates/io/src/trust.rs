@@ -1,6 +1,6 @@
-//! Whom a client trusts: `SSL_CERT_FILE` and `SSL_CERT_DIR` where they are set, else the system's
-//! bundle, else the bundled roots. One file is read, not a folder of hundreds: that alone would
-//! take longer than most verbs.
+//! The certificate authorities that a client trusts: those of `SSL_CERT_FILE` and `SSL_CERT_DIR` if
+//! they are set, else the system's bundle, else the roots that are built in. The bundle is one
+//! file; reading a folder of hundreds would take longer than most verbs.
 
 use crate::network::Network;
 use rustls::pki_types::CertificateDer;
@@ -12,23 +12,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Where systems keep the bundle: Debian, Fedora, openSUSE, newer Fedora, Alpine and macOS.
-const BUNDLES: [&str; 5] = [
+/// Systems keep the bundle here: Debian, Fedora, openSUSE, newer Fedora, Alpine and macOS.
+const BUNDLE_FILES: [&str; 5] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// A system without any of them may have its authorities one by one.
-const FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
+/// A system without a bundle may have one file for each authority in these folders.
+const CERTIFICATE_FOLDERS: [&str; 2] = ["/etc/ssl/certs", "/etc/pki/tls/certs"];
 
-/// Also trusts the authorities of the PEM `more`.
+/// A TLS configuration that also trusts the authorities of the PEM text `more`.
 pub(crate) fn client(network: &Network, more: &[u8]) -> Result<ClientConfig> {
     let mut roots = authorities(
         &|name| network.variable(name),
-        &BUNDLES.map(Path::new),
-        &FOLDERS.map(Path::new),
+        &BUNDLE_FILES.map(Path::new),
+        &CERTIFICATE_FOLDERS.map(Path::new),
     )?;
     for authority in CertificateDer::pem_slice_iter(more) {
         let added = authority
@@ -56,8 +56,7 @@ fn authorities(
     if file.is_some() || places.is_some() {
         let mut roots = RootCertStore::empty();
         if let Some(file) = file {
-            // What is named and cannot be read is a slip; elsewhere it would only show as somebody
-            // who is not trusted.
+            // Without this error an unreadable file would only show as an untrusted server.
             let unread = |error| {
                 Error::config(format!(
                     "`SSL_CERT_FILE` names {}, which cannot be read",
@@ -92,14 +91,14 @@ fn authorities(
     for folder in folders {
         add_folder(&mut roots, folder);
     }
-    // A node without any serves by the bundled ones.
+    // A node without any certificate uses the roots that are built in.
     if roots.is_empty() {
         roots.add_parsable_certificates(webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().cloned());
     }
     Ok(roots)
 }
 
-/// What is no certificate there, or one that nobody can use, is passed over.
+/// Adds the certificates of a file; unusable ones are skipped.
 fn add_file(roots: &mut RootCertStore, path: &Path) {
     let bytes = fs::read(path).unwrap_or_default();
     roots.add_parsable_certificates(
@@ -119,7 +118,7 @@ fn add_folder(roots: &mut RootCertStore, folder: &Path) {
 mod tests {
     use super::*;
 
-    /// The bundled roots as a file.
+    /// Some of the built-in roots as PEM text.
     fn pem(count: usize) -> String {
         use base64::Engine;
         let one = |der: &CertificateDer<'_>| {
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_names_comes_first_and_alone_then_the_system_then_ours() {
+    fn named_files_come_first_then_the_system_then_the_built_in_roots() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         for (name, count) in [("three", 3), ("hashed/two", 2), ("system", 5)] {

@@ -1,4 +1,4 @@
-//! Reads everything again and says what is not as it was, and which files that touches.
+//! Reads everything again, and lists what is damaged and which files that touches.
 
 use crate::digest::Digest;
 use crate::manifest::Kind;
@@ -11,15 +11,15 @@ use crate::root::{Root, read};
 use crate::store::{Blob, BlobKind, BlobStore, Stored};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Something that is not as it was.
+/// Something that is damaged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
     /// `pack 0123…`, `snapshot 0123…`.
     pub what: String,
     pub how: String,
-    /// Snapshots that cannot be laid out whole any more, and their files.
+    /// Snapshots that cannot be laid out whole any more, with the damaged files.
     pub touches: Vec<(Blob, Vec<String>)>,
-    /// It was found before, and stored anew: what is newest does not need it.
+    /// It was found before and stored anew; the newest backup does not need it.
     pub is_set_aside: bool,
 }
 
@@ -29,18 +29,18 @@ pub struct Checked {
     pub packs: usize,
     pub bytes: u64,
     pub damage: Vec<Damage>,
-    /// Packs that are not as they were, or not there.
+    /// Packs that are damaged or missing.
     pub packs_damaged: Vec<Digest>,
 }
 
-/// Where something went wrong: a whole pack, or the frame at one offset of it; [`NOWHERE`] is a
-/// part that no snapshot needs.
+/// The damage by place: a whole pack, or the frame at one offset of it.
 type Wrong = BTreeMap<(Digest, Option<u64>), String>;
 
-const NOWHERE: Option<u64> = Some(u64::MAX);
+/// Stands for a part of a pack that no snapshot needs.
+const UNUSED_PART: Option<u64> = Some(u64::MAX);
 
-/// Checks everything a store holds, or the snapshots and backups named, and all content they need;
-/// without names also packs that nothing needs. No more than one root is in memory at once.
+/// Checks the snapshots and backups in `only` and all content they need; without `only`, everything
+/// that the store holds. At most one root is in memory at a time.
 pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) -> Result<Checked> {
     let mut checked = Checked::default();
     let blobs: Vec<Blob> = match only {
@@ -62,7 +62,7 @@ pub fn check(store: &dyn BlobStore, only: Option<&[Blob]>, progress: &Progress) 
                     how,
                     touches,
                     is_set_aside: false,
-                })
+                });
             }
             Err(other) => return Err(other),
         }
@@ -125,8 +125,8 @@ fn gather(root: &Root, needed: &mut HashMap<Digest, BTreeMap<u64, Frame>>) {
     }
 }
 
-/// Drops what a check found damaged, and the snapshots that cannot be laid out any more: whoever
-/// takes the same code again stores it anew. Gives what went.
+/// Deletes the damaged packs and the snapshots that cannot be laid out any more. The next snapshot
+/// of the same code stores it anew. Returns the snapshots that were deleted.
 pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<Blob>> {
     let mut gone: Vec<Blob> = checked
         .damage
@@ -147,9 +147,9 @@ pub fn repair(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<Vec<
     Ok(gone)
 }
 
-/// What a check of backups found damaged is not built on any more: the next backup stores it anew.
-/// What is whole beside it stays for those who need it; roots that cannot be read go. Gives how
-/// many packs and roots that were.
+/// Lists the damaged packs, so that the next backup stores their content anew. Their sound parts
+/// stay for older backups. Roots that cannot be read are deleted. Returns the number of packs and
+/// roots.
 pub fn set_aside(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<usize> {
     let unreadable: Vec<Blob> = checked
         .damage
@@ -163,7 +163,7 @@ pub fn set_aside(store: &dyn BlobStore, checked: &Checked, now: i64) -> Result<u
     Ok(unreadable.len() + checked.packs_damaged.len())
 }
 
-/// Its whole, then every frame that something needs.
+/// Checks the digest of a pack and every frame that a root needs.
 fn check_pack(
     store: &dyn BlobStore,
     digest: Digest,
@@ -192,7 +192,7 @@ fn check_pack(
     }
     if Digest::of(&bytes) != digest && !found_in_frames {
         wrong.insert(
-            (digest, NOWHERE),
+            (digest, UNUSED_PART),
             "other bytes than were stored, in a part that nothing needs".to_owned(),
         );
     }
@@ -237,7 +237,7 @@ fn report(
     Ok(damages)
 }
 
-/// The files of a snapshot that need that part.
+/// The files of a snapshot that need that part of a pack.
 fn touched(root: &Root, pack: &Digest, offset: Option<u64>) -> Option<Vec<String>> {
     let chunks = root.chunks();
     let is_hit = |digest: &Digest| {

@@ -1,6 +1,6 @@
-//! Numbers and byte strings, as they stand in files of ours. Reading never trusts a length.
+//! Numbers and byte strings in our files. Reading never trusts a length.
 
-/// Appends numbers in 7-bit groups, least first.
+/// Appends a number in groups of 7 bits, the least significant first.
 pub(crate) fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push((number & 0x7f) as u8 | 0x80);
@@ -14,7 +14,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A signed number, small ones short.
+/// Appends a signed number; small absolute values are short.
 pub(crate) fn put_signed(out: &mut Vec<u8>, number: i64) {
     put_number(
         out,
@@ -62,7 +62,7 @@ impl<'a> Reader<'a> {
             }
             number |= group << shift;
             if byte < 0x80 {
-                // `80 00` and `00` would be two spellings of one manifest.
+                // Otherwise `80 00` and `00` would be two encodings of one number.
                 return if byte == 0 && shift > 0 {
                     Err(Malformed::Spelling)
                 } else {
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         Ok((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
     }
 
-    /// A count of things that take at least one byte each: never more than what is left.
+    /// A count of items of at least one byte each, so never more than the bytes that are left.
     pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = usize::try_from(self.number()?).map_err(|_| Malformed::Number)?;
         if count > self.rest.len() {

@@ -1,5 +1,5 @@
-//! A file cut into chunks: whole where it is small, by content where it is large, so that a change
-//! in the middle leaves the other chunks as they were. Holes of sparse files stay holes.
+//! A file cut into chunks. A small file is one chunk. A large file is cut by its content, so that a
+//! change in the middle leaves the other chunks the same. Holes of sparse files stay holes.
 
 use crate::digest::Digest;
 use crate::manifest::Piece;
@@ -11,24 +11,27 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// Up to here a file is one chunk.
-const WHOLE: u64 = 1 << 20;
-const LEAST: u32 = 256 << 10;
-const USUAL: u32 = 1 << 20;
-const MOST: u32 = 4 << 20;
-/// A file that changes while it is read is read again, this often.
-const TRIES: usize = 3;
+/// A file of at most this size is one chunk.
+const MAX_WHOLE_BYTES: u64 = 1 << 20;
+/// No chunk of a larger file is smaller than this, but for the last.
+const MIN_CHUNK_BYTES: u32 = 256 << 10;
+/// Chunks of a larger file have about this size.
+const AVERAGE_CHUNK_BYTES: u32 = 1 << 20;
+/// No chunk is larger than this.
+const MAX_CHUNK_BYTES: u32 = 4 << 20;
+/// A file that changes while it is read is read up to this often.
+const MAX_TRIES: usize = 3;
 
-/// What was read of a file.
+/// The content of a file.
 pub(crate) struct Content {
     pub(crate) pieces: Vec<Piece>,
-    /// As it was while it was read.
+    /// The stamp while it was read.
     pub(crate) stamp: Stamp,
-    /// It kept changing: this is one moment's view of each part.
+    /// The file kept changing: its pieces may be of different moments.
     pub(crate) unsteady: bool,
 }
 
-/// Reads a file and hands each chunk to `keep`, which may see chunks of a try that is given up.
+/// Reads a file and hands each chunk to `keep`, also the chunks of a try that is then repeated.
 pub(crate) fn read(
     path: &Path,
     buffer: &mut Vec<u8>,
@@ -52,9 +55,9 @@ pub(crate) fn read(
             .unwrap_or(0)
             .saturating_mul(512);
         let file = File::from(fd);
-        let pieces = if before.size > WHOLE && on_disk + 4096 < before.size {
+        let pieces = if before.size > MAX_WHOLE_BYTES && on_disk + 4096 < before.size {
             read_sparse(&file, before.size, keep)?
-        } else if before.size <= WHOLE {
+        } else if before.size <= MAX_WHOLE_BYTES {
             read_whole(&file, before.size, buffer, keep)?
         } else {
             cut(&file, before.size, keep)?
@@ -62,7 +65,7 @@ pub(crate) fn read(
         let after = Stamp::of(&fstat(&file)?);
         let read: u64 = pieces.iter().map(Piece::length).sum();
         let steady = before == after && read == before.size;
-        if steady || tries >= TRIES {
+        if steady || tries >= MAX_TRIES {
             return Ok(Content {
                 pieces,
                 stamp: before,
@@ -79,7 +82,7 @@ fn read_whole(
     keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
 ) -> io::Result<Vec<Piece>> {
     buffer.clear();
-    // One more than its size tells whether it grew, without another call.
+    // One byte more than its size shows whether the file grew, without another call.
     let room = usize::try_from(size).unwrap_or(0) + 1;
     buffer.resize(room, 0);
     let mut filled = 0;
@@ -109,7 +112,12 @@ fn cut(
     keep: &mut dyn FnMut(Digest, &[u8]) -> io::Result<()>,
 ) -> io::Result<Vec<Piece>> {
     let mut pieces = Vec::new();
-    for chunk in StreamCDC::new(file.take(size), LEAST, USUAL, MOST) {
+    for chunk in StreamCDC::new(
+        file.take(size),
+        MIN_CHUNK_BYTES,
+        AVERAGE_CHUNK_BYTES,
+        MAX_CHUNK_BYTES,
+    ) {
         let chunk = chunk.map_err(io::Error::from)?;
         let digest = Digest::of(&chunk.data);
         keep(digest, &chunk.data)?;

@@ -1,6 +1,6 @@
-//! Which backup a folder continues. It is written on the folder itself, so that it is true of a
-//! copy too, on whichever machine that comes up: one that others have gone on from elsewhere does
-//! not become the newest backup unnoticed.
+//! The backup that a folder continues. The mark is stored on the folder itself, so that a copy of
+//! the folder has it too, on any machine. So an old copy does not become the newest backup
+//! unnoticed.
 
 use crate::backup::{Listed, Place};
 use crate::digest::Digest;
@@ -11,12 +11,12 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What names of files begin with that hold such a mark, where folders have no attributes. No walk
-/// sees them.
-pub(crate) const FILE: &str = ".towline-backups-";
-const ATTRIBUTE: &str = "user.towline.";
-/// A mark always takes as much room: it can be replaced on a full disk.
-const LENGTH: usize = 128;
+/// If folders have no attributes, a file with this prefix holds the mark. No walk sees it.
+pub(crate) const MARK_FILE_PREFIX: &str = ".towline-backups-";
+/// The name of the attribute that holds a mark begins with this.
+const MARK_ATTRIBUTE_PREFIX: &str = "user.towline.";
+/// Every mark has this length, so that it can be replaced on a full disk.
+const MARK_BYTES: usize = 128;
 
 /// The backup that a folder was made from, or was last backed up as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Mark {
         }
     }
 
-    /// Whether a folder with this mark has all that a backup of then has.
+    /// Whether a folder with this mark includes everything of a backup of that moment.
     pub(crate) const fn knows_of(&self, at: i64) -> bool {
         !self.in_part && at <= self.at
     }
@@ -50,7 +50,7 @@ impl Mark {
                 self.id,
                 if self.in_part { "part" } else { "whole" }
             ),
-            LENGTH - 1
+            MARK_BYTES - 1
         )
     }
 
@@ -65,7 +65,7 @@ impl Mark {
     }
 }
 
-/// The mark of one folder for one place of backups.
+/// The mark of a folder for one place of backups.
 #[derive(Debug)]
 pub struct Marked<'a> {
     folder: &'a Path,
@@ -73,8 +73,8 @@ pub struct Marked<'a> {
 }
 
 impl<'a> Marked<'a> {
-    /// `place` names where its backups go: a folder that is backed up to two places continues one
-    /// backup in each.
+    /// `place` names where its backups go. A folder that is backed up to two places has a mark for
+    /// each.
     pub fn new(folder: &'a Path, place: &str) -> Self {
         Self {
             folder,
@@ -83,14 +83,14 @@ impl<'a> Marked<'a> {
     }
 
     fn attribute(&self) -> String {
-        format!("{ATTRIBUTE}{}", self.key)
+        format!("{MARK_ATTRIBUTE_PREFIX}{}", self.key)
     }
     fn file(&self) -> PathBuf {
-        self.folder.join(format!("{FILE}{}", self.key))
+        self.folder.join(format!("{MARK_FILE_PREFIX}{}", self.key))
     }
 
     pub fn read(&self) -> Option<Mark> {
-        let mut bytes = vec![0; LENGTH];
+        let mut bytes = vec![0; MARK_BYTES];
         if let Ok(length) = rustix::fs::getxattr(self.folder, self.attribute(), &mut bytes[..]) {
             return Mark::parse(&bytes[..length]);
         }
@@ -99,7 +99,7 @@ impl<'a> Marked<'a> {
         Mark::parse(&bytes[..length])
     }
 
-    /// A folder that nobody may write on has no mark, and none of before.
+    /// Writes the mark. If that fails, an older mark is removed.
     pub fn write(&self, mark: Mark) {
         let text = mark.text();
         if rustix::fs::setxattr(
@@ -111,7 +111,7 @@ impl<'a> Marked<'a> {
         .is_ok()
         {
             if self.file().symlink_metadata().is_ok() {
-                let _ = untouched(self.folder, || fs::remove_file(self.file()));
+                let _ = keep_time(self.folder, || fs::remove_file(self.file()));
             }
             return;
         }
@@ -120,7 +120,7 @@ impl<'a> Marked<'a> {
             .and_then(|file| file.write_all_at(text.as_bytes(), 0))
             .is_err()
         {
-            let _ = untouched(self.folder, || self.make_file(&text));
+            let _ = keep_time(self.folder, || self.make_file(&text));
         }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Marked<'a> {
     }
 }
 
-/// A file of ours: no link, and no name of another file.
+/// Opens a mark file. A link, or a file with hard links, is not ours.
 fn open(path: &Path, write: bool) -> io::Result<fs::File> {
     let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let file = fs::OpenOptions::new()
@@ -155,9 +155,9 @@ fn open(path: &Path, write: bool) -> io::Result<fs::File> {
     }
 }
 
-/// Does something in a folder without a change of its time, by which a backup would take it for
-/// changed.
-fn untouched(folder: &Path, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+/// Does `work` in a folder and restores the folder's time, because a backup would otherwise see a
+/// change.
+fn keep_time(folder: &Path, work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     let before = rustix::fs::stat(folder)?;
     work()?;
     let last_modification = Timespec {
@@ -179,11 +179,11 @@ fn untouched(folder: &Path, work: impl FnOnce() -> io::Result<()>) -> io::Result
     )?)
 }
 
-/// Whether `newest` was made of something that a folder with this mark does not know of.
+/// Whether `newest` holds something that a folder with this mark does not know of.
 pub fn is_overtaken(mark: Option<Mark>, newest: &Listed, place: &Place) -> bool {
     match mark {
         Some(mark) => !mark.knows_of(newest.at),
-        // Backed up before marks were made, or nobody may write one.
+        // The folder was backed up before there were marks, or its mark could not be written.
         None => newest
             .summary
             .as_ref()
@@ -194,7 +194,7 @@ pub fn is_overtaken(mark: Option<Mark>, newest: &Listed, place: &Place) -> bool 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{LENGTH, Mark, Marked, is_overtaken, untouched};
+    use super::{MARK_BYTES, Mark, Marked, is_overtaken, keep_time};
     use crate::backup::{Listed, Place};
     use crate::digest::Digest;
     use crate::root::Summary;
@@ -234,7 +234,7 @@ mod tests {
         );
     }
 
-    /// As on filesystems whose folders have no attributes.
+    /// For file systems whose folders have no attributes.
     #[test]
     fn a_file_holds_it_where_nothing_else_does() {
         let folder = tempfile::tempdir().unwrap();
@@ -242,8 +242,8 @@ mod tests {
         let before = fs::metadata(folder.path()).unwrap().modified().unwrap();
         for at in [7, 1_794_841_124_862] {
             let text = mark(at).text();
-            assert_eq!(text.len(), LENGTH);
-            untouched(folder.path(), || marked.make_file(&text)).unwrap();
+            assert_eq!(text.len(), MARK_BYTES);
+            keep_time(folder.path(), || marked.make_file(&text)).unwrap();
             assert_eq!(marked.read(), Some(mark(at)));
             assert_eq!(
                 fs::metadata(folder.path()).unwrap().modified().unwrap(),
@@ -251,7 +251,7 @@ mod tests {
                 "the folder looks changed"
             );
         }
-        // Another's file is neither believed nor written to.
+        // A link is neither read nor written through.
         let secret = folder.path().join("secret");
         fs::write(&secret, mark(9).text()).unwrap();
         fs::remove_file(marked.file()).unwrap();

@@ -1,4 +1,4 @@
-//! The name of content: BLAKE3, 32 bytes.
+//! The BLAKE3 digest that names content.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ impl Digest {
             .map(|hash| Self(*hash.as_bytes()))
     }
 
-    /// The first digits: enough for people.
+    /// The first 12 digits, for people.
     pub fn short(&self) -> String {
         self.to_string()[..12].to_owned()
     }

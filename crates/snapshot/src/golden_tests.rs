@@ -1,5 +1,5 @@
-//! A store as an earlier version left it: a snapshot of code, a backup, a list of packs that are
-//! given up, the index, and the cache of what was read. Every later version reads it.
+//! A store as an earlier version left it: a snapshot of code, a backup, a list of pending deletions,
+//! the index and the stat cache. Every later version reads it.
 
 use crate::backup::{Place, back_up, list};
 use crate::check::check;
@@ -41,7 +41,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// One line for each entry: mode, time, path, content. Holes are read as zeros.
-fn look(root: &Path, folder: &Path, lines: &mut BTreeSet<String>) {
+fn describe(root: &Path, folder: &Path, lines: &mut BTreeSet<String>) {
     for entry in fs::read_dir(folder).expect("read").flatten() {
         let path = entry.path();
         let meta = fs::symlink_metadata(&path).expect("there");
@@ -51,7 +51,7 @@ fn look(root: &Path, folder: &Path, lines: &mut BTreeSet<String>) {
                 .into_os_string()
                 .into_vec()
         } else if meta.is_dir() {
-            look(root, &path, lines);
+            describe(root, &path, lines);
             b"/".to_vec()
         } else {
             fs::read(&path).expect("read")
@@ -84,7 +84,7 @@ fn laid_out(store: &FolderStore, root: &Root, at: &Path) -> String {
     )
     .expect("laid out");
     let mut lines = BTreeSet::new();
-    look(&target, &target, &mut lines);
+    describe(&target, &target, &mut lines);
     lines
         .into_iter()
         .fold(String::new(), |text, line| text + &line + "\n")
@@ -299,7 +299,7 @@ fn write_a_store() {
     let gone = take_tree(at, &store);
     fs::remove_file(at.join("tree/gone")).expect("removed");
     let keep = |blob: &Blob, _: Option<i64>| *blob != Blob::Root(gone);
-    // Long after, so that the packs of now may be given up.
+    // Long after, so that the packs of now may be listed for deletion.
     let policy = Policy {
         keep: &keep,
         grace: Some(1),

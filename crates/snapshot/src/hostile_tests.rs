@@ -1,4 +1,4 @@
-//! Snapshots that no walk of ours makes: refused, or laid out exactly and nowhere else.
+//! Snapshots that no walk of ours makes. They are refused, or laid out exactly and nowhere else.
 
 use crate::digest::Digest;
 use crate::layout::lay_out;
@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// A good snapshot of one file `f`, to be spoiled.
+/// A good snapshot of one file `f`, for the tests to damage.
 fn good(store: &FolderStore, content: &[u8]) -> Root {
     let mut packer = Packer::new(Compression::QUICK).expect("a packer");
     let digest = Digest::of(content);
@@ -67,7 +67,7 @@ fn empty(path: &str) -> Entry {
     entry(path, Kind::File(Vec::new()))
 }
 
-/// Stores what an attacker would, then does what a node does.
+/// Stores a root as an attacker would, then lays it out as a node does.
 fn store_and_lay(root: &Root, place: &Path, store: &FolderStore) -> Result<()> {
     let id = root.id();
     let _ = fs::remove_file(store.root().join(Blob::Root(id).path()));
@@ -82,7 +82,7 @@ fn store_and_lay(root: &Root, place: &Path, store: &FolderStore) -> Result<()> {
     )
 }
 
-/// Whether it is refused, with nothing left behind and nothing touched outside.
+/// The error of a changed root; nothing may be left behind or touched outside.
 fn refused(change: impl FnOnce(&mut Root)) -> String {
     let place = tempfile::tempdir().expect("a folder");
     let store = FolderStore::new(place.path().join("store"));
@@ -113,10 +113,10 @@ fn paths_that_leave_the_tree_are_refused() {
         "./a",
         "nul\0byte",
     ] {
-        let said = refused(|root| root.manifest.entries.insert(0, empty(path)));
+        let message = refused(|root| root.manifest.entries.insert(0, empty(path)));
         assert!(
-            said.contains("refused") || said.contains("damaged"),
-            "{path:?}: {said}"
+            message.contains("refused") || message.contains("damaged"),
+            "{path:?}: {message}"
         );
     }
     let long = "x".repeat(256);
@@ -159,7 +159,7 @@ fn content_that_is_not_where_it_says_is_refused() {
         root.places.push(Place {
             frame: 0,
             offset: 0,
-        })
+        });
     });
     refused(|root| root.frames.clear());
     refused(|root| root.packs.clear());
@@ -172,13 +172,13 @@ fn content_that_is_not_where_it_says_is_refused() {
         root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk {
             digest: Digest::of(b"another"),
             length: 7,
-        }])
+        }]);
     });
     refused(|root| {
         root.manifest.entries[0].kind = Kind::File(vec![Piece::Chunk {
             digest: Digest::of(b"content"),
             length: 6,
-        }])
+        }]);
     });
 }
 
@@ -189,12 +189,12 @@ fn sizes_that_cannot_be_are_refused() {
         root.manifest.entries.push(entry(
             "g",
             Kind::File(vec![hole(1 << 62), hole(1 << 62), hole(1 << 62)]),
-        ))
+        ));
     });
     refused(|root| {
         root.manifest
             .entries
-            .push(entry("g", Kind::File(vec![hole((1 << 62) - 1)])))
+            .push(entry("g", Kind::File(vec![hole((1 << 62) - 1)])));
     });
     let digest = Digest::of(b"content");
     refused(|root| {
@@ -204,7 +204,7 @@ fn sizes_that_cannot_be_are_refused() {
                 digest,
                 length: 1 << 60,
             },
-        ])
+        ]);
     });
 }
 

@@ -1,41 +1,78 @@
-//! What a store is known to hold: which chunk lies where. Only a memory: it may know less than the
-//! store has, and then content is stored again; packs that were given up are struck from it.
+//! An index of the chunks in a store and their places. It is only a cache: content that it does not
+//! know is stored again. Packs that are about to be deleted are removed from it.
 
 use crate::codec::{Malformed, Reader, put_bytes, put_number};
 use crate::digest::Digest;
 use crate::pack::{Frame, Pack, Part};
+use crate::pending_deletion;
 use crate::problem::{Problem, Result};
-use crate::root::{Root, put_frame, read_frame};
+use crate::prune::roots;
+use crate::root::{Root, put_frame, read, read_frame};
+use crate::store::BlobStore;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-const SEAL: usize = 8;
+/// Bytes of the digest that seals a record.
+const SEAL_BYTES: usize = 8;
+/// A lost index is rebuilt from this many of the newest roots.
+const REBUILD_ROOTS: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct Index {
     file: PathBuf,
-    /// Frames with their pack.
+    /// Every frame with its pack.
     frames: Vec<(Digest, Frame)>,
     chunks: HashMap<Digest, (u32, u32)>,
-    /// Lists of given-up packs that were heeded.
+    /// The lists of pending deletions that were applied, by name.
     pending_deletion: HashMap<Digest, HashSet<Digest>>,
-    /// What the file holds is not worth reading again.
-    rewrite: bool,
+    /// The file must be written anew, because it is damaged or names removed packs.
+    needs_rewrite: bool,
     records: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Index {
-    /// Reads what is whole; a torn or damaged end is left out.
+    /// The index of a store, without the packs that are about to be deleted. A lost or damaged
+    /// index is rebuilt from the store.
+    pub(crate) fn open(store: &dyn BlobStore, file: &Path) -> Result<Self> {
+        let mut index = Self::load(file)?;
+        let is_new = !file.exists() || index.is_partial();
+        for (_, list) in pending_deletion::lists(store)? {
+            // The name is made of moment and content, because the same packs may be listed twice.
+            let name = Digest::of(list.path().as_bytes());
+            if !index.knows_list(&name) {
+                let packs = pending_deletion::packs(store, &list)?;
+                index.drop_listed(name, packs.into_iter().collect());
+            }
+        }
+        if is_new {
+            // The newest few roots name most of what the store holds.
+            let mut roots = roots(store)?;
+            roots.sort_by_key(|root| std::cmp::Reverse(root.changed));
+            for root in roots.iter().take(REBUILD_ROOTS) {
+                if let Ok(root) = read(store, &root.blob) {
+                    index.add_root(&root);
+                }
+            }
+        }
+        // Somebody may have emptied the store: content that is not there is stored again.
+        let known = index.packs();
+        if !known.is_empty() {
+            index.remove_packs(&store.missing(&known)?);
+        }
+        Ok(index)
+    }
+
+    /// Reads the whole records of the file. A torn or damaged end is left out.
     pub(crate) fn load(file: &Path) -> Result<Self> {
         let mut index = Self {
             file: file.to_owned(),
             frames: Vec::new(),
             chunks: HashMap::new(),
             pending_deletion: HashMap::new(),
-            rewrite: false,
+            needs_rewrite: false,
             records: Vec::new(),
         };
         let bytes = match fs::read(file) {
@@ -46,7 +83,7 @@ impl Index {
         let mut reader = Reader::new(&bytes);
         while !reader.is_empty() {
             if index.read_record(&mut reader).is_err() {
-                index.rewrite = true;
+                index.needs_rewrite = true;
                 break;
             }
         }
@@ -55,7 +92,7 @@ impl Index {
 
     fn read_record(&mut self, reader: &mut Reader<'_>) -> Result<(), Malformed> {
         let payload = reader.bytes()?;
-        if reader.take(SEAL)? != &Digest::of(payload).0[..SEAL] {
+        if reader.take(SEAL_BYTES)? != &Digest::of(payload).0[..SEAL_BYTES] {
             return Err(Malformed::Other("a damaged record"));
         }
         let mut record = Reader::new(payload);
@@ -106,9 +143,9 @@ impl Index {
         Some((pack, frame, *offset))
     }
 
-    /// It knows less than was ever written to it.
+    /// Whether some of its records were lost.
     pub(crate) const fn is_partial(&self) -> bool {
-        self.rewrite
+        self.needs_rewrite
     }
 
     pub(crate) fn has(&self, digest: &Digest) -> bool {
@@ -119,14 +156,14 @@ impl Index {
         self.pending_deletion.contains_key(name)
     }
 
-    /// Whether a pack of that name was ever given up: it may be about to go.
+    /// Whether a pack of that name is on a list of pending deletions.
     pub(crate) fn is_pending_deletion(&self, pack: &Digest) -> bool {
         self.pending_deletion
             .values()
             .any(|packs| packs.contains(pack))
     }
 
-    /// A pack that is in the store by now.
+    /// Adds a pack that is in the store by now.
     pub(crate) fn add(&mut self, pack: &Pack) {
         let mut payload = pack.digest.0.to_vec();
         put_number(&mut payload, pack.frames.len() as u64);
@@ -142,8 +179,8 @@ impl Index {
         self.records.push((pack.digest, payload));
     }
 
-    /// Strikes packs that were given up.
-    pub(crate) fn drop_listed(&mut self, name: Digest, packs: HashSet<Digest>) {
+    /// Removes packs that are on a list of pending deletions.
+    fn drop_listed(&mut self, name: Digest, packs: HashSet<Digest>) {
         let frames = &self.frames;
         self.chunks.retain(|_, (frame, _)| {
             frames
@@ -151,11 +188,11 @@ impl Index {
                 .is_some_and(|(pack, _)| !packs.contains(pack))
         });
         self.pending_deletion.insert(name, packs);
-        self.rewrite = true;
+        self.needs_rewrite = true;
     }
 
-    /// Packs that something known lies in.
-    pub(crate) fn packs(&self) -> Vec<Digest> {
+    /// The packs of all known chunks.
+    fn packs(&self) -> Vec<Digest> {
         let used: HashSet<Digest> = self
             .chunks
             .values()
@@ -164,8 +201,8 @@ impl Index {
         used.into_iter().collect()
     }
 
-    /// Strikes packs that turn out not to be there.
-    pub(crate) fn strike(&mut self, packs: &[Digest]) {
+    /// Removes packs that are not in the store.
+    fn remove_packs(&mut self, packs: &[Digest]) {
         if packs.is_empty() {
             return;
         }
@@ -176,11 +213,11 @@ impl Index {
                 .get(*frame as usize)
                 .is_some_and(|(pack, _)| !gone.contains(pack))
         });
-        self.rewrite = true;
+        self.needs_rewrite = true;
     }
 
-    /// Everything a root tells: how a lost index comes back.
-    pub(crate) fn learn(&mut self, root: &Root) {
+    /// Adds everything that a root names. This rebuilds a lost index.
+    fn add_root(&mut self, root: &Root) {
         let mut parts: HashMap<u32, Vec<Part>> = HashMap::new();
         for (digest, (place, length)) in root.chunks() {
             if !self.has(&digest) {
@@ -201,9 +238,9 @@ impl Index {
         }
     }
 
-    /// Writes what is new; all of it anew where that is called for.
+    /// Appends the new records, or writes the whole file anew if needed.
     pub(crate) fn save(&mut self) -> Result<()> {
-        if self.records.is_empty() && !self.rewrite {
+        if self.records.is_empty() && !self.needs_rewrite {
             return Ok(());
         }
         let failed = |error| Problem::file(&self.file, "written", error);
@@ -215,7 +252,7 @@ impl Index {
                 .map_err(failed)?;
         }
         let mut out = Vec::new();
-        if self.rewrite {
+        if self.needs_rewrite {
             self.write_whole(&mut out);
             let part = self
                 .file
@@ -233,7 +270,7 @@ impl Index {
             for (_, payload) in &self.records {
                 put_record(&mut out, payload);
             }
-            // One write at the end of the file: two who add at once do not mix.
+            // One write at the end of the file, so that two processes do not mix their records.
             fs::OpenOptions::new()
                 .append(true)
                 .create(true)
@@ -243,7 +280,7 @@ impl Index {
                 .map_err(failed)?;
         }
         self.records.clear();
-        self.rewrite = false;
+        self.needs_rewrite = false;
         Ok(())
     }
 
@@ -276,7 +313,7 @@ impl Index {
     }
 }
 
-/// Gaps between chunks that are not known any more are kept as chunks nobody asks for.
+/// Writes the chunks of a frame. A gap between known chunks is written as a chunk with no digest.
 fn put_parts(payload: &mut Vec<u8>, chunks: &[(u32, Digest)], raw: u32) {
     let mut rows: Vec<(Digest, u32)> = Vec::new();
     let mut at = 0;
@@ -297,5 +334,5 @@ fn put_parts(payload: &mut Vec<u8>, chunks: &[(u32, Digest)], raw: u32) {
 
 fn put_record(out: &mut Vec<u8>, payload: &[u8]) {
     put_bytes(out, payload);
-    out.extend_from_slice(&Digest::of(payload).0[..SEAL]);
+    out.extend_from_slice(&Digest::of(payload).0[..SEAL_BYTES]);
 }

@@ -1,8 +1,8 @@
-//! The content-addressed engine: walk a tree, keep what is new of it, lay it out again, verified.
+//! Content-addressed snapshots: walk a tree, store what is new, lay it out again, all verified.
 //!
-//! A snapshot is a [`manifest::Manifest`] whose digest is its id. Its content lies in packs of a
-//! [`store::BlobStore`], each chunk once, and one root object per snapshot says where. Nothing that
-//! was stored is ever replaced.
+//! A snapshot is a [`manifest::Manifest`] whose digest is its id. Its content is in packs of a
+//! [`store::BlobStore`], each chunk once. One root object per snapshot says where each chunk is.
+//! Stored objects are never replaced.
 
 pub mod backup;
 pub mod check;
@@ -15,6 +15,7 @@ mod golden_tests;
 #[cfg(test)]
 mod hostile_tests;
 mod index;
+mod ingest;
 pub mod layout;
 pub mod manifest;
 pub mod pack;
@@ -23,7 +24,6 @@ pub mod problem;
 pub mod progress;
 pub mod prune;
 pub mod read;
-mod reading;
 pub mod renew;
 pub mod root;
 pub mod rules;
@@ -31,5 +31,6 @@ pub mod shed;
 mod stat_cache;
 pub mod store;
 pub mod take;
+mod tree;
 pub mod walk;
 mod whole;

@@ -1,16 +1,16 @@
-//! Chunks gathered into frames, frames into packs. A frame is what is compressed, read and checked
-//! as one; small files share a frame, so that they compress well and cost no request of their own.
+//! Chunks are gathered into frames, and frames into packs. A frame is compressed, read and checked
+//! as one. Small files share a frame, so that they compress well and need no request of their own.
 
 use crate::digest::Digest;
 use crate::problem::{Problem, Result};
 
-/// How chunks are gathered.
+/// How chunks are compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Compression {
-    /// Of zstd.
+    /// The level of zstd.
     pub level: i32,
-    /// A frame is closed once it holds this much: larger ones shrink better, smaller ones are
-    /// quicker to reach into.
+    /// A frame is closed once it holds this many bytes. Larger frames compress better; smaller ones
+    /// are quicker to read a part of.
     pub frame: usize,
 }
 
@@ -20,18 +20,19 @@ impl Compression {
         level: 1,
         frame: 2 << 20,
     };
-    /// For backups: a mixed tree is no larger than an archive squeezed in one go; one of text alone
-    /// is, a little.
+    /// For backups. A mixed tree is no larger than one compressed archive; a tree of text is a
+    /// little larger.
     pub const SMALL: Self = Self {
         level: 3,
         frame: 4 << 20,
     };
 }
 
-/// No frame unpacks to more: what a reader must be ready for, and a bomb may not exceed.
-pub(crate) const LARGEST_FRAME: usize = 8 << 20;
+/// No frame unpacks to more. A reader must be ready for this much, and a compression bomb may not
+/// exceed it.
+pub(crate) const MAX_FRAME_BYTES: usize = 8 << 20;
 /// A pack is closed once it holds this much.
-const PACK: usize = 8 << 20;
+const PACK_BYTES: usize = 8 << 20;
 
 /// One chunk inside a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,13 +48,13 @@ pub(crate) struct Frame {
     pub(crate) offset: u64,
     pub(crate) stored: u32,
     pub(crate) raw: u32,
-    /// Whether it is compressed; what does not shrink is kept as it is.
+    /// Whether it is compressed. Bytes that do not shrink are stored as they are.
     pub(crate) packed: bool,
-    /// Of the stored bytes: no bit of them is unwatched.
+    /// The digest of the stored bytes.
     pub(crate) digest: Digest,
 }
 
-/// A whole pack, ready to be kept.
+/// A whole pack, ready to be stored.
 #[derive(Debug)]
 pub(crate) struct Pack {
     pub(crate) digest: Digest,
@@ -62,25 +63,25 @@ pub(crate) struct Pack {
 }
 
 impl Pack {
-    /// Gives the same content another name, by bytes behind its frames.
+    /// Gives the pack another name by appending bytes after its frames.
     pub(crate) fn rename(&mut self, salt: i64) {
         self.bytes.extend_from_slice(&salt.to_le_bytes());
         self.digest = Digest::of(&self.bytes);
     }
 }
 
-/// What is dense already is gone over this quickly.
+/// The compression level of chunks that are dense already.
 const DENSE_LEVEL: i32 = 1;
-/// Bytes of a chunk by which it is judged.
-const SAMPLE: usize = 4096;
+/// Bytes of a chunk that decide whether it is dense.
+const SAMPLE_BYTES: usize = 4096;
 
-/// Whether a chunk looks like pictures, archives or noise, which would keep text from lying beside
-/// text: in a sample of it, all bytes are about as frequent. A wrong guess costs room, never
-/// content.
+/// Whether a chunk looks like pictures, archives or noise: in a sample all bytes are about as
+/// frequent. Dense chunks get their own frames, so that text lies beside text. A wrong guess costs
+/// only room.
 fn is_dense(chunk: &[u8]) -> bool {
     let mut counts = [0u32; 256];
-    let step = chunk.len().div_ceil(SAMPLE).max(1);
-    // Runs of neighbours, spread over all of it.
+    let step = chunk.len().div_ceil(SAMPLE_BYTES).max(1);
+    // The sample is of short runs, spread over the whole chunk.
     let mut taken: u32 = 0;
     for run in chunk.chunks(64 * step) {
         for byte in run.iter().take(64) {
@@ -91,7 +92,7 @@ fn is_dense(chunk: &[u8]) -> bool {
     if taken < 1024 {
         return false;
     }
-    // Of noise each pair of bytes is equal once in 256 times; of text many times as often.
+    // In noise two bytes are equal once in 256 times; in text many times as often.
     let pairs: u64 = counts
         .iter()
         .map(|count| u64::from(*count) * u64::from(count.saturating_sub(1)))
@@ -99,28 +100,28 @@ fn is_dense(chunk: &[u8]) -> bool {
     pairs * 256 < u64::from(taken) * u64::from(taken - 1) * 5 / 4
 }
 
-/// Chunks that are to be one frame.
-struct Open {
+/// The chunks of the next frame.
+struct OpenFrame {
     raw: Vec<u8>,
     parts: Vec<Part>,
-    squeezer: zstd::bulk::Compressor<'static>,
+    compressor: zstd::bulk::Compressor<'static>,
 }
 
-impl Open {
+impl OpenFrame {
     fn new(level: i32) -> Result<Self> {
-        let squeezer = zstd::bulk::Compressor::new(level)
+        let compressor = zstd::bulk::Compressor::new(level)
             .map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
         Ok(Self {
             raw: Vec::new(),
             parts: Vec::new(),
-            squeezer,
+            compressor,
         })
     }
 }
 
 pub(crate) struct Packer {
-    plain: Open,
-    dense: Open,
+    plain: OpenFrame,
+    dense: OpenFrame,
     bytes: Vec<u8>,
     frames: Vec<(Frame, Vec<Part>)>,
     frame: usize,
@@ -129,8 +130,8 @@ pub(crate) struct Packer {
 impl Packer {
     pub(crate) fn new(compression: Compression) -> Result<Self> {
         let (plain, dense) = (
-            Open::new(compression.level)?,
-            Open::new(compression.level.min(DENSE_LEVEL))?,
+            OpenFrame::new(compression.level)?,
+            OpenFrame::new(compression.level.min(DENSE_LEVEL))?,
         );
         Ok(Self {
             plain,
@@ -141,7 +142,7 @@ impl Packer {
         })
     }
 
-    /// Takes a chunk in; gives a pack back when one is full.
+    /// Adds a chunk; returns a pack when one is full.
     pub(crate) fn add(&mut self, digest: Digest, chunk: &[u8]) -> Result<Option<Pack>> {
         let Self {
             plain,
@@ -150,27 +151,27 @@ impl Packer {
             frames,
             frame,
         } = self;
-        let open = if is_dense(chunk) { dense } else { plain };
-        if !open.raw.is_empty() && open.raw.len() + chunk.len() > *frame {
-            close(open, bytes, frames)?;
+        let current = if is_dense(chunk) { dense } else { plain };
+        if !current.raw.is_empty() && current.raw.len() + chunk.len() > *frame {
+            close(current, bytes, frames)?;
         }
-        open.parts.push(Part {
+        current.parts.push(Part {
             digest,
-            offset: small(open.raw.len()),
+            offset: small(current.raw.len()),
             length: small(chunk.len()),
         });
-        open.raw.extend_from_slice(chunk);
-        if open.raw.len() >= *frame {
-            close(open, bytes, frames)?;
+        current.raw.extend_from_slice(chunk);
+        if current.raw.len() >= *frame {
+            close(current, bytes, frames)?;
         }
-        Ok(if self.bytes.len() >= PACK {
+        Ok(if self.bytes.len() >= PACK_BYTES {
             self.take_pack()
         } else {
             None
         })
     }
 
-    /// What is left.
+    /// The last pack.
     pub(crate) fn finish(&mut self) -> Result<Option<Pack>> {
         close(&mut self.plain, &mut self.bytes, &mut self.frames)?;
         close(&mut self.dense, &mut self.bytes, &mut self.frames)?;
@@ -191,34 +192,38 @@ impl Packer {
 }
 
 /// Appends a frame to a pack.
-fn close(open: &mut Open, bytes: &mut Vec<u8>, frames: &mut Vec<(Frame, Vec<Part>)>) -> Result<()> {
-    if open.raw.is_empty() {
+fn close(
+    current: &mut OpenFrame,
+    bytes: &mut Vec<u8>,
+    frames: &mut Vec<(Frame, Vec<Part>)>,
+) -> Result<()> {
+    if current.raw.is_empty() {
         return Ok(());
     }
     let offset = bytes.len();
-    let room = zstd::zstd_safe::compress_bound(open.raw.len());
+    let room = zstd::zstd_safe::compress_bound(current.raw.len());
     bytes.resize(offset + room, 0);
-    let compressed = open
-        .squeezer
-        .compress_to_buffer(&open.raw, &mut bytes[offset..]);
+    let compressed = current
+        .compressor
+        .compress_to_buffer(&current.raw, &mut bytes[offset..]);
     let compressed =
         compressed.map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
-    let packed = compressed < open.raw.len();
+    let packed = compressed < current.raw.len();
     bytes.truncate(offset + compressed);
     if !packed {
         bytes.truncate(offset);
-        bytes.extend_from_slice(&open.raw);
+        bytes.extend_from_slice(&current.raw);
     }
     let stored = &bytes[offset..];
     let frame = Frame {
         offset: offset as u64,
         stored: small(stored.len()),
-        raw: small(open.raw.len()),
+        raw: small(current.raw.len()),
         packed,
         digest: Digest::of(stored),
     };
-    frames.push((frame, std::mem::take(&mut open.parts)));
-    open.raw.clear();
+    frames.push((frame, std::mem::take(&mut current.parts)));
+    current.raw.clear();
     Ok(())
 }
 
@@ -226,7 +231,7 @@ fn small(number: usize) -> u32 {
     u32::try_from(number).expect("frames and packs are far below 4 GiB")
 }
 
-/// The raw bytes of a frame, from its stored ones. Checks everything that can be checked of it.
+/// The raw bytes of a frame, from its stored bytes. Digest and lengths are checked.
 pub(crate) fn unpack(frame: &Frame, stored: &[u8], pack: &Digest) -> Result<Vec<u8>> {
     let damaged = |how: &str| {
         Problem::damaged(
@@ -238,7 +243,7 @@ pub(crate) fn unpack(frame: &Frame, stored: &[u8], pack: &Digest) -> Result<Vec<
         return Err(damaged("other bytes than were stored"));
     }
     let raw = frame.raw as usize;
-    if raw > LARGEST_FRAME {
+    if raw > MAX_FRAME_BYTES {
         return Err(Problem::hostile("a part of it would unpack to too much"));
     }
     if !frame.packed {

@@ -1,5 +1,5 @@
-//! Packs that are about to be deleted. They are put on a list first, so that whoever takes a
-//! snapshot meanwhile does not build on them.
+//! Packs that are about to be deleted. They are put on a list first, so that a snapshot that is
+//! taken meanwhile does not use them.
 
 use crate::digest::Digest;
 use crate::problem::Result;
@@ -22,8 +22,8 @@ pub(crate) fn lists(store: &dyn BlobStore) -> Result<Vec<(i64, Blob)>> {
         .collect())
 }
 
-/// The packs on one list. A list that is gone by now names none; what is cut off at its end is left
-/// out, and the next prune lists it again.
+/// The packs on one list. A list that was deleted names none. An incomplete digest at its end is
+/// ignored, and the next prune lists that pack again.
 pub(crate) fn packs(store: &dyn BlobStore, list: &Blob) -> Result<Vec<Digest>> {
     let bytes = store.get(list)?.unwrap_or_default();
     Ok(bytes

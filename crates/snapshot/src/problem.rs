@@ -1,4 +1,4 @@
-//! What can go wrong here, and what it means to whoever asked.
+//! The errors of this crate, and what the user can do about them.
 
 use crate::backup::Listed;
 use crate::continues::Mark;
@@ -17,7 +17,7 @@ pub enum Problem {
         doing: &'static str,
         source: io::Error,
     },
-    /// Stored bytes are not what they were when they were stored.
+    /// Stored bytes have changed.
     #[error("{what} is damaged: {how}")]
     Damaged { what: String, how: String },
     /// A manifest that no walk of ours can have made.
@@ -29,18 +29,18 @@ pub enum Problem {
     NoPack(Digest),
     #[error("the snapshot needs {needed} bytes and {free} are free at {}", at.display())]
     NoRoom { needed: u64, free: u64, at: PathBuf },
-    /// A workspace that has nothing in it any more.
+    /// A workspace without any file.
     #[error("{} holds nothing: there is nothing to back up", .0.display())]
     Empty(PathBuf),
-    /// The newest backup is of something that the folder does not know of: backed up from
-    /// elsewhere, or since this copy was made.
+    /// The newest backup holds something that the folder does not know of. It was made elsewhere,
+    /// or after this copy of the folder.
     #[error("{} does not continue the newest backup, {}", folder.display(), newest.blob.digest().short())]
     Overtaken {
         folder: PathBuf,
         mark: Option<Mark>,
         newest: Box<Listed>,
     },
-    /// The store said no.
+    /// The store refused.
     #[error("{0}")]
     Store(#[source] Box<Error>),
 }

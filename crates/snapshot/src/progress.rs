@@ -1,4 +1,4 @@
-//! How far something is, for whoever watches.
+//! How far an operation is.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ pub struct Progress {
     bytes_expected: AtomicU64,
 }
 
-/// Done and expected.
+/// Numbers that are done, each with the expected number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     pub files: (u64, u64),
@@ -28,7 +28,7 @@ impl Progress {
     pub(crate) fn add_bytes(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
-    /// As somebody else tells it.
+    /// Sets the numbers that another process reports.
     pub fn show(&self, reading: Reading) {
         let store = |number: &AtomicU64, value| number.store(value, Ordering::Relaxed);
         store(&self.files, reading.files.0);

@@ -1,9 +1,9 @@
-//! Dropping snapshots: a plan first, then the act. A pack goes only when no snapshot that stays
-//! needs any part of it.
+//! Deleting snapshots: first a plan, then the deletion. A pack is deleted only when no remaining
+//! snapshot needs any part of it.
 //!
-//! Where others use the store, packs are first put on a list of pending deletions, and deleted by a
-//! later prune if nobody has come to need them: whoever takes a snapshot reads these lists and does
-//! not build on what is on them.
+//! If others use the store, packs are first put on a list of pending deletions. A later prune
+//! deletes them if nobody needs them by then. A process that takes a snapshot reads these lists and
+//! does not use the packs on them.
 
 use crate::digest::Digest;
 use crate::pending_deletion;
@@ -12,16 +12,16 @@ use crate::root::read;
 use crate::store::{Blob, BlobKind, BlobStore, Stored};
 use std::collections::{HashMap, HashSet};
 
-/// What would go.
+/// The snapshots and packs that a prune would delete.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PrunePlan {
     /// Snapshots or backups with the size of their roots.
     pub snapshots: Vec<(Blob, u64)>,
     /// Packs to delete now.
     pub packs: Vec<(Digest, u64)>,
-    /// Packs to put on the list: deleted by a later prune.
+    /// Packs to put on a list; a later prune deletes them.
     pub newly_listed: Vec<(Digest, u64)>,
-    /// Snapshots that stay.
+    /// The number of snapshots that stay.
     pub kept: usize,
 }
 
@@ -36,12 +36,12 @@ impl PrunePlan {
     }
 }
 
-/// What the plan goes by.
+/// The rules for a plan.
 pub struct Policy<'a> {
-    /// Whether a snapshot or a backup stays: which, and when it was stored, in milliseconds.
+    /// Whether a snapshot or a backup stays, given when it was stored, in milliseconds.
     pub keep: &'a dyn Fn(&Blob, Option<i64>) -> bool,
-    /// How long packs stay on the list before they go, in milliseconds; `None` where nobody else
-    /// can be at work, because we hold the lock.
+    /// How long packs stay on a list before they are deleted, in milliseconds; `None` if we hold
+    /// the lock and nobody else can use the store.
     pub grace: Option<i64>,
     /// Milliseconds since 1970.
     pub now: i64,
@@ -55,8 +55,8 @@ impl std::fmt::Debug for Policy<'_> {
     }
 }
 
-/// What a prune would do. A snapshot that should stay and cannot be read stops it: what it needs is
-/// not known.
+/// Plans a prune. It is an error if a snapshot that should stay cannot be read, because its packs
+/// are then unknown.
 pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
     let mut plan = PrunePlan::default();
     let mut needed: HashSet<Digest> = HashSet::new();
@@ -85,7 +85,7 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
             plan.packs.push((digest, stored.size));
             continue;
         };
-        // Somebody may be about to name it: it is younger than any upload takes.
+        // The pack is so young that the upload of its snapshot may still be running.
         if stored
             .changed
             .is_none_or(|changed| policy.now - changed < grace)
@@ -101,15 +101,15 @@ pub fn plan(store: &dyn BlobStore, policy: &Policy<'_>) -> Result<PrunePlan> {
     Ok(plan)
 }
 
-/// Everything that needs packs.
+/// The roots of all snapshots and backups.
 pub(crate) fn roots(store: &dyn BlobStore) -> Result<Vec<Stored>> {
     let mut roots = store.list(BlobKind::Root)?;
     roots.extend(store.list(BlobKind::Backup)?);
     Ok(roots)
 }
 
-/// Carries a plan out. Roots go first: what is interrupted leaves packs that nobody needs, which
-/// the next prune finds, and never a snapshot without its content.
+/// Carries out a plan. Roots are deleted first. So an interrupted prune leaves packs that nobody
+/// needs, which the next prune finds, and never a snapshot without its content.
 pub fn carry_out(store: &dyn BlobStore, plan: &PrunePlan, policy: &Policy<'_>) -> Result<()> {
     let gone: Vec<Digest> = plan
         .packs

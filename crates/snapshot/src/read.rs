@@ -1,4 +1,4 @@
-//! One file of a snapshot, without laying anything out.
+//! Reading one file of a snapshot without laying it out.
 
 use crate::digest::Digest;
 use crate::manifest::{Entry, Kind, Piece};
@@ -7,7 +7,7 @@ use crate::problem::{Problem, Result};
 use crate::root::Root;
 use crate::store::{Blob, BlobStore};
 
-/// The bytes of a file, verified; `None` for what is no file, or holds more than `most` bytes.
+/// The verified bytes of a file; `None` if the entry is no file, or has more than `most` bytes.
 pub fn read_file(
     root: &Root,
     store: &dyn BlobStore,
@@ -20,7 +20,7 @@ pub fn read_file(
     read_part(root, store, entry, 0, most)
 }
 
-/// At most `most` bytes of a file from `offset` on, verified; `None` for what is no file.
+/// At most `most` verified bytes of a file from `offset` on; `None` if the entry is no file.
 pub fn read_part(
     root: &Root,
     store: &dyn BlobStore,
@@ -40,7 +40,7 @@ pub fn read_part(
         if at <= offset || begin >= end {
             continue;
         }
-        // Both lie within the piece.
+        // Both are within the piece.
         let place = |position: u64| {
             usize::try_from(position.saturating_sub(begin).min(length)).unwrap_or(usize::MAX)
         };

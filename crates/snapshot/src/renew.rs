@@ -1,5 +1,5 @@
-//! The tree of a run before its next attempt: what the snapshot holds is made as it was, what the
-//! last attempt made beside it stays, and what it changed is kept aside.
+//! Renews the tree of a run before its next attempt. The entries of the snapshot are restored.
+//! Files that the last attempt made stay, and entries that it changed are moved aside.
 
 use crate::layout::lay_out;
 use crate::manifest::{Entry, Kind};
@@ -14,8 +14,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-/// Makes the entries of `root` in `target`, a real folder, as they were. What stands in the way is
-/// moved below `aside`. Gives the paths that were renewed.
+/// Restores the entries of `root` in `target`, which must be a real folder. Changed entries are
+/// moved below `aside`. Returns the paths that were restored.
 pub fn renew(
     root: &Root,
     store: &dyn BlobStore,
@@ -74,7 +74,7 @@ pub fn renew(
         set_mode(inside, 0o700)?;
         fs::rename(&from, &to).map_err(|error| Problem::file(&to, "renewed", error))?;
     }
-    // Innermost first: a folder that is closed again keeps its content from being reached.
+    // Innermost first, because the content of a folder cannot be reached once its mode is restored.
     for path in opened.into_iter().rev() {
         if let Some(entry) = folders.get(path) {
             set_mode(&join(target, path), entry.mode)?;
@@ -87,8 +87,7 @@ pub fn renew(
         .collect())
 }
 
-/// What is not as it was, in the order of paths; all that lies below something that is no folder
-/// any more is not.
+/// The entries that changed, in the order of paths. Everything below a lost folder has changed.
 fn changed<'r>(root: &'r Root, target: &Path) -> Vec<&'r Entry> {
     let mut lost: HashSet<&[u8]> = HashSet::new();
     let mut changed = Vec::new();
@@ -127,14 +126,14 @@ fn move_aside(path: &Path, aside: &Path) -> Result<()> {
     fs::rename(path, aside).map_err(failed)
 }
 
-/// By kind, size, time and mode: whoever changes a file and sets all of them back means it.
+/// Whether kind, size, time and mode are unchanged. Content is not compared.
 pub(crate) fn is_as_it_was(entry: &Entry, target: &Path) -> bool {
     let path = join(target, &entry.path);
     let Ok(meta) = fs::symlink_metadata(&path) else {
         return false;
     };
     match &entry.kind {
-        // The time of a folder changes with what lies in it.
+        // The time of a folder changes with its content.
         Kind::Folder => meta.is_dir(),
         Kind::File(_) => {
             let modified = meta
@@ -146,7 +145,7 @@ pub(crate) fn is_as_it_was(entry: &Entry, target: &Path) -> bool {
                 && modified == entry.modified
                 && meta.mode() & crate::manifest::MODE_BITS == entry.mode
         }
-        // Code has none.
+        // Code has no hard links.
         Kind::Same(_) => false,
         Kind::Link(wanted) => fs::read_link(&path).is_ok_and(|found| {
             std::os::unix::ffi::OsStrExt::as_bytes(found.as_os_str()) == &**wanted

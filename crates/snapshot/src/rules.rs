@@ -1,5 +1,6 @@
-//! What of a tree does not travel, and why: our own rules, then the tree's ignore files, then the
-//! job's `code.ignore`. The later word counts, so `!assets` in an ignore file brings it back.
+//! Which entries of a tree are left out, and why: by built-in rules, then the tree's ignore files,
+//! then the job's `code.ignore`. A later rule wins, so `!assets` in an ignore file includes it
+//! again.
 
 use crate::manifest::Flavor;
 use ignore::Match;
@@ -9,28 +10,29 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Ours, read instead of `.gitignore` where the root has one.
+/// Our own ignore file. Where the root has one, it is read instead of `.gitignore`.
 pub const OWN_FILE: &str = ".towignore";
+/// Git's ignore file.
 const GIT_FILE: &str = ".gitignore";
 
 /// Why something was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// What every tree leaves out: what it is called.
+    /// A built-in rule, with its label.
     BuiltIn(&'static str),
-    /// A pattern, and the file it stands in (`code.ignore` for the job's).
+    /// A pattern, and the file that has it (`code.ignore` for the job's).
     Pattern { pattern: String, from: String },
     /// A folder that `folders:` maps to a datastore.
     Mapped,
-    /// A file that somebody is let in by.
+    /// A file with credentials.
     Credential,
     /// Neither file, folder nor link.
     Special(&'static str),
-    /// A link that leads out of the tree: anywhere else it would lead nowhere.
+    /// A link that leads out of the tree. On another machine it would be broken.
     Outside,
-    /// Where Towline itself keeps its state.
+    /// Towline's own state folder.
     Own,
-    /// We may not read it.
+    /// This user may not read it.
     Unreadable,
 }
 
@@ -38,7 +40,7 @@ impl Why {
     fn is_linked(&self) -> bool {
         !matches!(
             self,
-            Self::BuiltIn(CACHE | "query results" | "desktop file")
+            Self::BuiltIn(CACHE_LABEL | "query results" | "desktop file")
                 | Self::Special(_)
                 | Self::Own
                 | Self::Unreadable
@@ -46,13 +48,12 @@ impl Why {
     }
 }
 
-/// Compiled code and the like, which must fit the code it lies beside.
-const CACHE: &str = "cache";
+/// The label of compiled code and the like, which must fit the code it lies beside.
+const CACHE_LABEL: &str = "cache";
 
 impl crate::walk::LeftOut {
-    /// Whether a run on this machine gets a link to it. Caches are not shared, whichever rule named
-    /// them: an interpreter that trusts modification times would take another version's compiled
-    /// code from there.
+    /// Whether a run on this machine gets a link to it. Caches are never shared, because an
+    /// interpreter that trusts modification times would use the compiled code of another version.
     pub fn is_linked(&self) -> bool {
         let name = self
             .path
@@ -90,21 +91,21 @@ impl std::fmt::Display for Why {
     }
 }
 
-/// The rules of one tree. Those of its folders join while it is walked.
+/// The rules of one tree. Ignore files of its folders are added during the walk.
 #[derive(Debug, Clone)]
 pub struct Rules {
     flavor: Flavor,
     root: PathBuf,
-    /// The name of the ignore files that count.
+    /// The name of the ignore files that are read.
     file: &'static str,
     job: Option<Arc<Gitignore>>,
-    /// Folders below the root that are data.
+    /// Folders below the root that are mapped to a datastore.
     mapped: Arc<BTreeSet<PathBuf>>,
     /// Files and folders below the root that hold credentials.
     keys: Arc<BTreeSet<PathBuf>>,
     /// Our own state folder.
     own: Option<PathBuf>,
-    /// From above the root, up to the repository's.
+    /// The ignore files above the root, up to the root of the repository.
     above: Option<Arc<Chain>>,
 }
 
@@ -116,7 +117,7 @@ pub struct Chain {
 }
 
 impl Rules {
-    /// `job` are the patterns of `code.ignore`, `mapped` the names under `folders:`.
+    /// `job` has the patterns of `code.ignore`, `mapped` the names under `folders:`.
     pub fn new(
         root: &Path,
         job: &[String],
@@ -139,10 +140,10 @@ impl Rules {
         })
     }
 
-    /// Of a workspace: all of it but what these patterns name.
+    /// The rules of a workspace: everything but the entries that these patterns name.
     pub fn of_workspace(root: &Path, ignore: &[String]) -> Result<Self> {
         let job = patterns(root, "ignore", ignore)?;
-        // No file has an empty name: none is read for rules.
+        // No file has an empty name, so no ignore file is read.
         Ok(Self {
             flavor: Flavor::Workspace,
             root: root.to_owned(),
@@ -159,14 +160,14 @@ impl Rules {
         self.flavor
     }
 
-    /// Leaves that folder out, whatever the rules say.
+    /// Leaves that folder out, whatever the patterns say.
     #[must_use]
-    pub fn without(mut self, own: PathBuf) -> Self {
+    pub fn without_folder(mut self, own: PathBuf) -> Self {
         self.own = Some(own);
         self
     }
 
-    /// Leaves these out, by their absolute paths, unless an ignore file brings one back by name.
+    /// Leaves out these absolute paths, unless an ignore file includes one by name.
     #[must_use]
     pub fn without_credentials(mut self, keys: BTreeSet<PathBuf>) -> Self {
         self.keys = Arc::new(keys);
@@ -177,13 +178,13 @@ impl Rules {
         self.above.as_ref()
     }
 
-    /// The name that a listing of a folder looks for.
+    /// The name of the ignore files.
     pub(crate) const fn file_name(&self) -> &'static str {
         self.file
     }
 
-    /// The rules in force inside `folder`, which has an ignore file.
-    /// One that cannot be read is an error: what it leaves out would travel.
+    /// The rules inside `folder`, which has an ignore file. It is an error if the file cannot be
+    /// read, because the entries that it leaves out would be included.
     pub(crate) fn enter(
         &self,
         folder: &Path,
@@ -201,7 +202,7 @@ impl Rules {
         }
     }
 
-    /// Whether an entry is left out. `path` is absolute, below the root.
+    /// Why an entry is left out; `None` if it is not. `path` is absolute, below the root.
     pub(crate) fn judge(
         &self,
         path: &Path,
@@ -243,24 +244,25 @@ impl Rules {
     }
 }
 
-/// No ignore file that somebody wrote is larger.
-const MOST_IGNORE_BYTES: u64 = 16 << 20;
+/// A larger ignore file is refused: nobody wrote it by hand.
+const MAX_IGNORE_FILE_BYTES: u64 = 16 << 20;
 
-/// A named pipe would be waited for without end, and a device such as `/dev/zero` would fill the
-/// memory.
+/// An error unless `file` is a plain file of sensible size. Reading a named pipe would never end,
+/// and a device such as `/dev/zero` would fill the memory.
 fn check_plain(file: &Path) -> std::io::Result<()> {
     let meta = std::fs::metadata(file)?;
     let refused = |what: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
     match (meta.is_file(), meta.is_dir()) {
         (false, false) => refused("it is not a plain file".to_owned()),
-        (true, _) if meta.len() > MOST_IGNORE_BYTES => {
-            refused(format!("it is larger than {} MiB", MOST_IGNORE_BYTES >> 20))
-        }
+        (true, _) if meta.len() > MAX_IGNORE_FILE_BYTES => refused(format!(
+            "it is larger than {} MiB",
+            MAX_IGNORE_FILE_BYTES >> 20
+        )),
         _ => Ok(()),
     }
 }
 
-/// What a pattern says of an entry.
+/// The verdict of a pattern on an entry.
 enum Verdict {
     Belongs,
     LeftOut(Why),
@@ -301,7 +303,7 @@ fn built_in(path: &Path, name: &[u8], is_folder: bool, root: &Path) -> Option<&'
     match name {
         b".git" | b".hg" | b".svn" | b".jj" => Some("version control"),
         b".DS_Store" => Some("desktop file"),
-        _ if is_cache(name, is_folder) => Some(CACHE),
+        _ if is_cache(name, is_folder) => Some(CACHE_LABEL),
         _ if !is_folder => None,
         b".cache" => Some("downloads"),
         b".tox" | b".nox" | b".venv" => Some("virtual environment"),
@@ -337,7 +339,7 @@ fn above(root: &Path) -> Option<Arc<Chain>> {
         })
 }
 
-/// Lines that are no pattern are passed over, as git does.
+/// Reads an ignore file. Lines that are no pattern are skipped, as git does.
 fn read(folder: &Path, file: &str) -> Option<Gitignore> {
     let path = folder.join(file);
     path.is_file().then(|| {
@@ -347,7 +349,7 @@ fn read(folder: &Path, file: &str) -> Option<Gitignore> {
     })
 }
 
-/// Lines of a configuration's `key`; one that is no pattern is an error.
+/// The patterns of a configuration's `key`. A line that is no pattern is an error.
 fn patterns(root: &Path, key: &'static str, lines: &[String]) -> Result<Option<Arc<Gitignore>>> {
     let mut builder = GitignoreBuilder::new(root);
     for line in lines {

@@ -1,5 +1,5 @@
-//! A tree whose run has ended, without what its snapshot holds anyway: files that are exactly as
-//! they were laid out go, everything that the run made or changed stays.
+//! Removes from the tree of an ended run the files that its snapshot holds. Everything that the run
+//! made or changed stays.
 
 use crate::digest::Digest;
 use crate::manifest::{Entry, Kind, Piece};
@@ -12,8 +12,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The entries that lie in the tree, by way of real folders alone: what a run moved away and left a
-/// link to is not ours.
+/// The entries that are in the tree, below real folders only. If a run replaced a folder by a link,
+/// the files behind the link are not ours.
 fn present<'r>(root: &'r Root, target: &Path) -> Vec<&'r Entry> {
     let mut lost: HashSet<&[u8]> = HashSet::new();
     let mut present = Vec::new();
@@ -31,7 +31,7 @@ fn present<'r>(root: &'r Root, target: &Path) -> Vec<&'r Entry> {
     present
 }
 
-/// The paths that the snapshot has and the tree has not: the run removed or moved them.
+/// The paths that the run removed or moved: the snapshot has them, and the tree has not.
 pub fn absent(root: &Root, target: &Path) -> Vec<Box<[u8]>> {
     let present: HashSet<&[u8]> = present(root, target)
         .into_iter()
@@ -45,8 +45,8 @@ pub fn absent(root: &Root, target: &Path) -> Vec<Box<[u8]>> {
         .collect()
 }
 
-/// Removes what is exactly as the snapshot has it, down to its bytes, and folders that are empty
-/// then. `false`: it was told to stop before it had looked at everything. May be repeated.
+/// Removes the files that are the same as in the snapshot, compared byte by byte, and the folders
+/// that are then empty. `false` if it was stopped before the end. May be repeated.
 pub fn shed(root: &Root, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool> {
     root.manifest.validate()?;
     let present = present(root, target);
@@ -63,7 +63,7 @@ pub fn shed(root: &Root, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool>
             Kind::Folder | Kind::Same(_) => false,
         };
         if is_same {
-            // What cannot be removed stays.
+            // A file that cannot be removed stays.
             let _ = fs::remove_file(path);
         }
     }
@@ -72,14 +72,13 @@ pub fn shed(root: &Root, target: &Path, stop: &dyn Fn() -> bool) -> Result<bool>
         .rev()
         .filter(|entry| entry.kind == Kind::Folder)
     {
-        // Only an empty one goes.
+        // This removes only an empty folder.
         let _ = fs::remove_dir(join(target, &entry.path));
     }
     Ok(true)
 }
 
-/// Whether a file has these bytes and no others; `false` too when it was told to stop before that
-/// was known.
+/// Whether a file has exactly these bytes; also `false` if it was stopped before the end.
 fn holds(path: &Path, pieces: &[Piece], stop: &dyn Fn() -> bool) -> io::Result<bool> {
     let mut file = File::open(path)?;
     for piece in pieces {

@@ -1,39 +1,85 @@
-//! What each file held when it was last read, so that an unchanged one is not read again.
+//! The content of each file when it was last read, so that an unchanged file is not read again.
 //!
-//! A file that was changed shortly before it was read may be changed once more without its times
-//! showing it: such an entry is not trusted the next time.
+//! A file that was changed shortly before it was read may change once more while its times stay the
+//! same. Such an entry is not trusted the next time.
 
 use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
 use crate::digest::Digest;
 use crate::manifest::Piece;
 use crate::problem::{Problem, Result};
+use crate::tree::TreeEntry;
 use crate::walk::{Found, FoundKind, Stamp};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-const MAGIC: &[u8] = b"towline files 1\n";
-/// Clocks of file systems are coarse: two seconds at worst.
-const RACY: i64 = 2_000_000_000;
+/// The first bytes of the file, with the version of its format.
+const CACHE_MAGIC: &[u8] = b"towline files 1\n";
+/// The clocks of file systems are coarse: two seconds at worst.
+const CLOCK_GRAIN_NANOS: i64 = 2_000_000_000;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A file and its content when it was last read.
 pub(crate) struct Known {
     pub(crate) path: Box<[u8]>,
     pub(crate) stamp: Stamp,
     pub(crate) pieces: Vec<Piece>,
-    /// It was older than the coarsest clock when it was read.
-    pub(crate) settled: bool,
+    /// When the file was read, its last change was longer ago than the grain of any clock.
+    settled: bool,
 }
 
-/// Whether a file that is read at `now` can be trusted by its times from then on.
-pub(crate) const fn is_settled(stamp: &Stamp, now: i64) -> bool {
-    stamp.modified < now - RACY && stamp.changed < now - RACY
+/// Whether the times of a file that is read at `now` will show its next change.
+const fn is_settled(stamp: &Stamp, now: i64) -> bool {
+    stamp.modified < now - CLOCK_GRAIN_NANOS && stamp.changed < now - CLOCK_GRAIN_NANOS
 }
 
-/// Sorted by path.
+/// The entries of a walked tree, with the content of each file that is known to be unchanged.
+pub(crate) fn recall(file: &Path, found: Vec<Found>) -> Vec<TreeEntry> {
+    let mut known = load(file).into_iter().peekable();
+    found
+        .into_iter()
+        .map(|found| {
+            while known.next_if(|known| known.path < found.path).is_some() {}
+            let pieces = known
+                .next_if(|known| known.path == found.path)
+                .filter(|same| {
+                    found.kind == FoundKind::File && same.settled && same.stamp == found.stamp
+                })
+                .map(|same| same.pieces);
+            TreeEntry {
+                found,
+                pieces,
+                read_stamp: None,
+                is_unsteady: false,
+            }
+        })
+        .collect()
+}
+
+/// Writes down the content of every file that did not change while it was read.
+pub(crate) fn update(file: &Path, entries: &[TreeEntry], now: i64) -> Result<()> {
+    let known: Vec<Known> = entries
+        .iter()
+        .filter(|entry| entry.is_file() && !entry.is_unsteady)
+        .filter_map(|entry| {
+            // Recalled content was settled; content that was read is judged by its age.
+            let settled = entry
+                .read_stamp
+                .as_ref()
+                .is_none_or(|stamp| is_settled(stamp, now));
+            Some(Known {
+                path: entry.found.path.clone(),
+                stamp: entry.read_stamp.unwrap_or(entry.found.stamp),
+                pieces: entry.pieces.clone()?,
+                settled,
+            })
+        })
+        .collect();
+    save(file, &known)
+}
+
+/// The files of the cache, sorted by path. A cache that cannot be read is as good as none.
 pub(crate) fn load(file: &Path) -> Vec<Known> {
-    // A memory only: what cannot be read is as good as none.
     fs::read(file)
         .ok()
         .and_then(|bytes| decode(&bytes).ok())
@@ -61,22 +107,8 @@ pub(crate) fn save(file: &Path, known: &[Known]) -> Result<()> {
     fs::rename(&part, file).map_err(failed)
 }
 
-/// The pieces of each found file whose content is known, in the order of `found`.
-pub(crate) fn recall(known: Vec<Known>, found: &[Found]) -> Vec<Option<Vec<Piece>>> {
-    let mut known = known.into_iter().peekable();
-    found
-        .iter()
-        .map(|found| {
-            while known.next_if(|known| known.path < found.path).is_some() {}
-            let same = known.next_if(|known| known.path == found.path)?;
-            (found.kind == FoundKind::File && same.settled && same.stamp == found.stamp)
-                .then_some(same.pieces)
-        })
-        .collect()
-}
-
 fn encode(known: &[Known]) -> Vec<u8> {
-    let mut out = MAGIC.to_vec();
+    let mut out = CACHE_MAGIC.to_vec();
     put_number(&mut out, known.len() as u64);
     for file in known {
         put_bytes(&mut out, &file.path);
@@ -110,7 +142,7 @@ fn decode(bytes: &[u8]) -> Result<Vec<Known>, Malformed> {
     }
     let mut reader = Reader::new(
         bytes[..sealed]
-            .strip_prefix(MAGIC)
+            .strip_prefix(CACHE_MAGIC)
             .ok_or(Malformed::Other("another version"))?,
     );
     let count = reader.count()?;

@@ -1,6 +1,6 @@
-//! Large files kept whole beside the packs, where the file system can share blocks between files:
-//! a layout then clones them instead of writing them. Only a cache; every clone is read and
-//! verified, and where blocks cannot be shared nothing is kept.
+//! Large files that are kept whole beside the packs, if the file system can share blocks between
+//! files. A layout then clones them instead of writing them. This is only a cache: every clone is
+//! read and verified.
 
 use crate::digest::Digest;
 use crate::manifest::{Kind, Piece};
@@ -12,11 +12,11 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Smaller files are unpacked as quickly as they are cloned.
-const LEAST: u64 = 1 << 20;
+const MIN_WHOLE_FILE_BYTES: u64 = 1 << 20;
 
 pub(crate) struct WholeFiles {
     folder: PathBuf,
-    /// Until the file system says that it cannot.
+    /// Whether the file system can share blocks; true until a clone fails.
     works: AtomicBool,
 }
 
@@ -28,7 +28,7 @@ impl WholeFiles {
         }
     }
 
-    /// Where a file of that content is kept; `None` for one that is not kept whole.
+    /// The path of the kept file with this content; `None` if such a file is not kept whole.
     fn place(&self, kind: &Kind) -> Option<PathBuf> {
         let Kind::File(pieces) = kind else {
             return None;
@@ -42,11 +42,11 @@ impl WholeFiles {
             name.extend_from_slice(&digest.0);
             size += length;
         }
-        (size >= LEAST && self.works.load(Ordering::Relaxed))
+        (size >= MIN_WHOLE_FILE_BYTES && self.works.load(Ordering::Relaxed))
             .then(|| self.folder.join(Digest::of(&name).to_string()))
     }
 
-    /// Makes the empty `file` share the blocks of the kept one, and verifies all of it.
+    /// Makes the empty `file` a clone of the kept one, and verifies it.
     pub(crate) fn fill(&self, kind: &Kind, file: impl AsFd) -> bool {
         let Some(place) = self.place(kind) else {
             return false;
@@ -61,13 +61,14 @@ impl WholeFiles {
         if is_right(kind, &kept) {
             return true;
         }
-        // Damaged: it is laid out from the packs, and kept anew.
+        // It is damaged: the file is laid out from the packs and kept anew.
         let _ = fs::remove_file(place);
         let _ = rustix::fs::ftruncate(file, 0);
         false
     }
 
-    /// Keeps a file that was just laid out; it takes no room until one of the two is changed.
+    /// Keeps a clone of a file that was just laid out. It takes no room until one of the two
+    /// changes.
     pub(crate) fn keep(&self, kind: &Kind, file: impl AsFd) {
         let Some(place) = self.place(kind).filter(|place| !place.exists()) else {
             return;

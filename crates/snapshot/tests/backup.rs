@@ -1,5 +1,4 @@
-//! Backups of a workspace: exactly what was there, whole or not at all, and the last good one
-//! stays.
+//! Backups of a workspace are exact, and whole or not there. The last good one stays.
 
 mod support;
 
@@ -7,7 +6,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use support::{Bench, look, noise};
+use support::{Bench, describe, noise};
 use towline_snapshot::backup::{BackedUp, Place, back_up, list};
 use towline_snapshot::check::check;
 use towline_snapshot::layout::lay_out;
@@ -83,7 +82,7 @@ fn everything_is_there_that_a_code_snapshot_leaves_out() {
     let made = backed_up(&bench);
     assert!(!made.was_there && made.left_out.is_empty(), "{made:?}");
     let target = restore(&bench, &made.blob, "out").expect("restored");
-    assert_eq!(look(&bench.tree()), look(&target));
+    assert_eq!(describe(&bench.tree()), describe(&target));
     assert_eq!(own(&bench.tree()), own(&target));
 }
 
@@ -111,7 +110,7 @@ fn modes_times_sparse_files_and_names_of_one_file_come_back() {
         .expect("set");
     let made = backed_up(&bench);
     let target = restore(&bench, &made.blob, "out").expect("restored");
-    assert_eq!(look(&bench.tree()), look(&target));
+    assert_eq!(describe(&bench.tree()), describe(&target));
     assert_eq!(own(&bench.tree()), own(&target));
     let inode = |name: &str| fs::metadata(target.join(name)).expect("there").ino();
     assert_eq!(
@@ -122,7 +121,7 @@ fn modes_times_sparse_files_and_names_of_one_file_come_back() {
         fs::metadata(target.join("sparse")).expect("there").blocks() < 8192,
         "the holes came back as zeros"
     );
-    // Only the second of the names: it is a file by itself.
+    // If only the second name is wanted, it becomes a file by itself.
     let part = read(&bench.store, &made.blob)
         .expect("read")
         .only(|entry| &*entry.path == b"dir/b");
@@ -142,7 +141,7 @@ fn modes_times_sparse_files_and_names_of_one_file_come_back() {
 }
 
 #[test]
-fn what_did_not_change_is_not_backed_up_twice_and_a_touched_time_is_a_change() {
+fn an_unchanged_tree_is_not_backed_up_twice_and_a_new_time_is_a_change() {
     let bench = Bench::new();
     bench.write("a", noise(1, 5000));
     let first = backed_up(&bench);
@@ -227,7 +226,7 @@ fn an_empty_or_vanished_workspace_is_refused() {
 }
 
 #[test]
-fn what_is_ignored_or_no_file_is_left_out_and_told() {
+fn ignored_and_special_entries_are_left_out_and_listed() {
     let bench = Bench::new();
     bench.write("keep", "x");
     bench.write("build/a.o", "x");
@@ -320,7 +319,7 @@ fn pruning_drops_what_is_not_kept_and_leaves_the_rest_whole() {
             .is_empty()
     );
     let target = restore(&bench, &made[3], "out").expect("restored");
-    assert_eq!(look(&bench.tree()), look(&target));
+    assert_eq!(describe(&bench.tree()), describe(&target));
 }
 
 /// A store that fails at its `n`-th write.
@@ -367,7 +366,7 @@ fn a_full_store_leaves_the_last_good_one_and_the_next_goes_on() {
     let bench = Bench::new();
     bench.write("a", noise(1, 30_000_000));
     let first = backed_up(&bench);
-    let before = look(&bench.tree());
+    let before = describe(&bench.tree());
     bench.write("b", noise(2, 30_000_000));
     let mut failures = 0;
     for puts in 0.. {
@@ -380,7 +379,7 @@ fn a_full_store_leaves_the_last_good_one_and_the_next_goes_on() {
         if let Ok(made) = outcome {
             assert_eq!(listed, [first.blob, made.blob]);
             let target = restore(&bench, &made.blob, "new").expect("restored");
-            assert_eq!(look(&bench.tree()), look(&target));
+            assert_eq!(describe(&bench.tree()), describe(&target));
             break;
         }
         failures += 1;
@@ -388,7 +387,7 @@ fn a_full_store_leaves_the_last_good_one_and_the_next_goes_on() {
     }
     assert!(failures >= 2, "{failures}");
     let target = restore(&bench, &first.blob, "old").expect("restored");
-    assert_eq!(before, look(&target));
+    assert_eq!(before, describe(&target));
     assert!(
         check(&bench.store, None, &Progress::default())
             .expect("checks")

@@ -1,5 +1,5 @@
-//! Where the file system can share blocks, a large file of a layout takes no room of its own, and
-//! what a run writes into it stays its own.
+//! If the file system can share blocks, a large file of a layout takes no room of its own. The
+//! writes of a run change only its own file.
 
 mod support;
 
@@ -15,14 +15,14 @@ use towline_snapshot::store::FolderStore;
 use towline_snapshot::take::{Options, take};
 use towline_snapshot::walk::Limits;
 
-/// A small btrfs in a file, let go of at the end.
+/// A small btrfs in a file; it is unmounted at the end.
 struct Shared {
     _folder: tempfile::TempDir,
     point: PathBuf,
 }
 
 impl Shared {
-    /// `None` where this user may not mount one.
+    /// `None` if this user may not mount one.
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().expect("a folder");
         let (image, point) = (folder.path().join("image"), folder.path().join("point"));
@@ -109,7 +109,7 @@ fn large_files_share_their_blocks_until_they_are_written() {
     assert!(fs::read(second.join("large")).expect("read") == large);
     let third = lay(&store, &taken.id, &shared.point.join("three")).expect("laid out");
     assert!(fs::read(third.join("large")).expect("read") == large);
-    // A damaged one is not used, and is made anew.
+    // A damaged file is not used, and is made anew.
     let kept = fs::read_dir(shared.point.join("store/whole"))
         .expect("there")
         .flatten()

@@ -1,4 +1,4 @@
-//! A flipped bit anywhere is found, by whoever lays out and by whoever checks.
+//! A flipped bit anywhere is found, by a layout and by a check.
 
 mod support;
 
@@ -19,9 +19,9 @@ fn stored(bench: &Bench) -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).expect("read") {
             let path = entry.expect("read").path();
             if path.is_dir() {
-                folders.push(path)
+                folders.push(path);
             } else {
-                files.push(path)
+                files.push(path);
             }
         }
     }

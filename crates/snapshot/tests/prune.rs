@@ -1,5 +1,5 @@
-//! Dropping snapshots where others use the store: what is on a list of the doomed is not built
-//! upon.
+//! Deleting snapshots while others use the store: packs on a list of pending deletions are not
+//! used.
 
 mod support;
 
@@ -11,9 +11,9 @@ use towline_snapshot::progress::Progress;
 use towline_snapshot::prune::{Policy, carry_out, plan};
 use towline_snapshot::store::{Blob, BlobKind, BlobStore};
 
-const DAY: i64 = 86_400_000;
+const DAY_MILLIS: i64 = 86_400_000;
 
-/// Everything in the store as if it had been there for a month.
+/// Makes everything in the store a month old.
 fn age(bench: &Bench) {
     let mut folders = vec![bench.store.root().to_owned()];
     while let Some(folder) = folders.pop() {
@@ -34,7 +34,7 @@ fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usi
     let keep = |root: &Blob, _: Option<i64>| keep(&root.digest());
     let policy = Policy {
         keep: &keep,
-        grace: Some(DAY),
+        grace: Some(DAY_MILLIS),
         now,
     };
     let plan = plan(&bench.store, &policy).expect("planned");
@@ -47,7 +47,7 @@ fn prune(bench: &Bench, now: i64, keep: &dyn Fn(&Digest) -> bool) -> (usize, usi
 }
 
 #[test]
-fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
+fn content_is_deleted_a_day_after_it_was_listed_unless_it_is_needed() {
     let bench = Bench::new();
     bench.write("a", noise(1, 4000));
     let first = bench.take();
@@ -60,15 +60,15 @@ fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
     );
     assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 1);
     assert_eq!(
-        prune(&bench, now + DAY / 2, &|_| true),
+        prune(&bench, now + DAY_MILLIS / 2, &|_| true),
         (0, 0, 0),
         "too early"
     );
-    // The same content is taken again meanwhile: it does not build on what may go.
+    // The same content is taken again meanwhile; it does not use the listed packs.
     let again = bench.take();
     assert_eq!(again.id, first.id);
     assert_eq!(bench.store.list(BlobKind::Pack).expect("listed").len(), 2);
-    assert_eq!(prune(&bench, now + 2 * DAY, &|_| true), (0, 1, 0));
+    assert_eq!(prune(&bench, now + 2 * DAY_MILLIS, &|_| true), (0, 1, 0));
     assert!(
         check(&bench.store, None, &Progress::default())
             .expect("checked")
@@ -79,7 +79,7 @@ fn content_goes_a_day_after_it_was_given_up_unless_it_came_to_be_needed() {
 }
 
 #[test]
-fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
+fn a_machine_without_an_index_ignores_listed_packs() {
     let bench = Bench::new();
     bench.write("a", noise(2, 4000));
     let first = bench.take();
@@ -91,7 +91,7 @@ fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
     let now = bench.options().now / 1_000_000;
     age(&bench);
     prune(&bench, now, &|_| false);
-    // Somebody who was slow names it after all; a machine that knows nothing reads that root.
+    // A slow process names the pack after all, and a machine without an index reads that root.
     bench.store.put(&Blob::Root(first.id), &root).expect("put");
     let mut options = bench.options();
     options.index = bench.folder.path().join("fresh-index");
@@ -102,8 +102,8 @@ fn a_machine_without_an_index_learns_nothing_that_was_given_up() {
         .delete(&[Blob::Root(first.id)])
         .expect("deleted");
     age(&bench);
-    // The same packs are given up a second time: that list counts as well.
-    prune(&bench, now + 2 * DAY, &|id| *id == second.id);
+    // The same packs are listed a second time, and that list counts as well.
+    prune(&bench, now + 2 * DAY_MILLIS, &|id| *id == second.id);
     bench.round_trip(&second.id, "out");
     bench.write("c", "still more");
     let third = bench.take_with(&options).expect("taken");

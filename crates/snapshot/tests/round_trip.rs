@@ -1,4 +1,4 @@
-//! What goes in comes out: every byte, mode, time, link and odd name.
+//! Every byte, mode, time, link and unusual name comes back.
 
 mod support;
 
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::sync::Barrier;
-use support::{Bench, look, noise, odd};
+use support::{Bench, describe, noise, os_name};
 use towline_snapshot::read::read_part;
 use towline_snapshot::root::read_root;
 use towline_snapshot::shed::{absent, shed};
@@ -23,7 +23,7 @@ fn odd_trees_come_back_exactly() {
     bench.write("same-2", noise(2, 5000));
     bench.write("with space/and \"quotes\"\n and newline", "odd");
     bench.write(".hidden/.dot", "dot");
-    fs::write(bench.tree().join(odd(b"not-\xff\xfe-utf8")), "bytes").expect("written");
+    fs::write(bench.tree().join(os_name(b"not-\xff\xfe-utf8")), "bytes").expect("written");
     fs::create_dir(bench.tree().join("hollow")).expect("made");
     bench.link("link", "plain.txt");
     bench.link("dangling", "/nowhere/at all");
@@ -107,7 +107,7 @@ fn a_file_changed_at_once_after_it_was_read_is_read_again() {
     let bench = Bench::new();
     bench.write("f", "one");
     let first = bench.take();
-    // The same size, and the time set back to what it was: only what cannot be set back tells.
+    // Size and modification time are unchanged; only the inode's change time shows it.
     let path = bench.tree().join("f");
     let before = fs::metadata(&path)
         .expect("there")
@@ -182,7 +182,7 @@ fn many_take_and_lay_out_at_once() {
 
 /// A path of one to three parts from a small alphabet, so that trees clash and nest.
 #[test]
-fn a_tree_without_what_its_snapshot_holds_has_what_was_written_and_nothing_else() {
+fn a_shed_tree_has_only_what_the_run_wrote() {
     let bench = Bench::new();
     for (path, text) in [
         ("a.py", "a"),
@@ -227,7 +227,7 @@ fn a_tree_without_what_its_snapshot_holds_has_what_was_written_and_nothing_else(
     assert!(tree.join("a.py").exists());
     for _ in 0..2 {
         assert!(shed(&root, &tree, &|| false).expect("shed"));
-        let left: Vec<String> = look(&tree)
+        let left: Vec<String> = describe(&tree)
             .into_keys()
             .map(|path| String::from_utf8_lossy(&path).into_owned())
             .collect();
@@ -326,9 +326,9 @@ proptest! {
     fn any_tree_comes_back_exactly(entries in proptest::collection::vec((proptest::collection::vec(part(), 1..4), made()), 0..25)) {
         let bench = Bench::new();
         for (parts, made) in entries {
-            let path = parts.iter().fold(bench.tree(), |path, part| path.join(odd(part)));
+            let path = parts.iter().fold(bench.tree(), |path, part| path.join(os_name(part)));
             let folder = path.parent().expect("a parent");
-            // What clashes with an earlier entry is not part of this tree.
+            // A path that clashes with an earlier entry is skipped.
             if fs::create_dir_all(folder).is_err() || !folder.canonicalize().is_ok_and(|folder| folder.starts_with(bench.tree().canonicalize().expect("there"))) {
                 continue;
             }
@@ -338,12 +338,12 @@ proptest! {
                         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("set");
                     }
                 }
-                Made::Link(target) => drop(std::os::unix::fs::symlink(odd(&target), &path)),
+                Made::Link(target) => drop(std::os::unix::fs::symlink(os_name(&target), &path)),
                 Made::Folder => drop(fs::create_dir(&path)),
             }
         }
-        // Ignore files among them would leave things out, which is another test's subject.
-        let rules_free = look(&bench.tree()).keys().all(|path| !path.ends_with(b".gitignore"));
+        // Ignore files would leave entries out, which other tests cover.
+        let rules_free = describe(&bench.tree()).keys().all(|path| !path.ends_with(b".gitignore"));
         prop_assume!(rules_free);
         let taken = bench.take();
         let kept: Vec<_> = taken.left_out.iter().map(|left| left.path.clone()).collect();

@@ -87,7 +87,7 @@ pub(crate) fn survey(context: &Context, place: &CodePlace, wish: &Wish<'_>) -> R
         .parent()
         .and_then(|folder| folder.canonicalize().ok());
     let rules = match own {
-        Some(own) => rules.without(own),
+        Some(own) => rules.without_folder(own),
         None => rules,
     };
     let limits = if wish.large {

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use towline_core::redact::{Secret, SecretSet};
 use towline_core::{Error, Result, RunId};
-use towline_io::web::{Answer, AskError, Web, said};
+use towline_io::web::{Answer, AskError, Web};
 use towline_runner::crew::{CrewTask, Pace, crew_main, local_disk};
 use towline_wire::crew::SecretPlace;
 
@@ -181,12 +181,12 @@ async fn ask(web: &Web, question: &Question, what: &str) -> Result<Answer> {
         Ok(answer) if answer.status.is_success() => Ok(answer),
         Ok(answer) => Err(Error::refused(format!(
             "{what} was not given: {}",
-            said(&answer)
+            answer.message()
         ))),
         Err(AskError::Unmade(error)) => Err(error),
         Err(AskError::Unanswered(problem)) => Err(Error::unreachable(format!(
             "{what} was not given: {}",
-            problem.said
+            problem.message
         ))),
     }
 }

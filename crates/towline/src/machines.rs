@@ -6,8 +6,8 @@ use std::sync::Arc;
 use towline_core::cluster::Cluster;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
-use towline_io::far_folder::Way;
-use towline_io::machine::{LONGEST_FOLDER, LocalTransport, SshTransport};
+use towline_io::far_folder::Route;
+use towline_io::machine::{LocalTransport, MAX_SOCKET_FOLDER_BYTES, SshTransport};
 use towline_snapshot::digest::Digest;
 use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
@@ -64,11 +64,11 @@ pub(crate) fn ssh_to(
 }
 
 /// The way to a host that has a datastore.
-pub(crate) fn way(host: &str, ssh_config: Option<&str>) -> Result<Way> {
+pub(crate) fn way(host: &str, ssh_config: Option<&str>) -> Result<Route> {
     let state = StateFolder::new(towline_engine::surroundings::state_folder()?);
     let transport = ssh_to(host, ssh_config, &state)?;
     transport.connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())?;
-    Ok(Way {
+    Ok(Route {
         transport: Arc::new(transport),
         program: own_program(&state)?,
         stage: ".towline".to_owned(),
@@ -89,7 +89,7 @@ fn sockets(state: &StateFolder) -> Result<PathBuf> {
             PathBuf::from(format!("/tmp/towline-{own}-{}", &state_name[..8])),
         ]);
     let fits = |folder: &PathBuf| {
-        folder.as_os_str().len() <= LONGEST_FOLDER
+        folder.as_os_str().len() <= MAX_SOCKET_FOLDER_BYTES
             && towline_host::filesystem::private_folder(folder).is_ok()
     };
     let found = candidates.into_iter().find(fits);

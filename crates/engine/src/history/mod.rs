@@ -137,7 +137,7 @@ impl History {
         if let Some(folder) = path.parent() {
             towline_host::filesystem::check_own(folder).map_err(unseen)?;
         }
-        if towline_host::filesystem::look(path)
+        if towline_host::filesystem::metadata_if_there(path)
             .map_err(unseen)?
             .is_none()
         {

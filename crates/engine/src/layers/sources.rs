@@ -64,7 +64,9 @@ impl Sources {
         Self {
             user_file: user_folder(environment)
                 .map(|folder| folder.join("config.yaml"))
-                .filter(|file| !matches!(towline_host::filesystem::look(file), Ok(None))),
+                .filter(|file| {
+                    !matches!(towline_host::filesystem::metadata_if_there(file), Ok(None))
+                }),
             act,
             project_file,
             variables: environment

@@ -1,18 +1,19 @@
-//! Addresses of containers and blobs: any key survives the way into a URL and back.
+//! Addresses of containers and blobs. Every key can be escaped into a URL and read back.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use towline_core::{Error, Result};
 use url::Url;
 
-/// All but what RFC 3986 calls unreserved.
+/// Escaped in a query: every character but those that RFC 3986 calls unreserved.
 const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
+/// Escaped in a path: the same, but for the slash.
 const IN_PATH: &AsciiSet = &IN_QUERY.remove(b'/');
 
-/// Where the blob service of an account answers.
+/// The address of an account's blob service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     base: String,
@@ -67,7 +68,7 @@ impl Endpoint {
         &self.base
     }
 
-    /// The address of a container, or with a key that of a blob; no secret in it.
+    /// The address of a container, or with a key that of a blob. It holds no secret.
     pub fn url(&self, container: &str, key: Option<&str>) -> String {
         let container = utf8_percent_encode(container, IN_PATH);
         match key {

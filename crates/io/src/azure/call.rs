@@ -1,9 +1,9 @@
-//! One call to the blob service: signed for each try, and a refusal explained.
+//! One call to the blob service. It is signed anew for each try, and a refusal is explained.
 
 use super::address::{Endpoint, query};
 use super::cloud::Cloud;
 use super::sas::Sas;
-use crate::web::{Answer, AskError, Web, said};
+use crate::web::{Answer, AskError, Web};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::header::CONTENT_LENGTH;
@@ -19,13 +19,13 @@ use towline_core::redact::Secret;
 use towline_core::time::Moment;
 use towline_core::{Error, Result};
 
-/// What identifies us to the service, as far as messages and signatures of our own need it.
+/// How calls are authorised, as far as messages and our own signatures need it.
 #[derive(Debug, Clone)]
-pub(super) enum Means {
-    /// With the account's key, where there is one.
+pub(super) enum Authorization {
+    /// A SAS, with the account's key where there is one.
     Sas(Sas, Option<Secret>),
     Key(Secret),
-    /// By its word, for messages: `azure_cli`, `managed_identity`, …
+    /// A bearer token; the word names its source in messages: `azure_cli`, `managed_identity`, …
     Token(&'static str),
 }
 
@@ -36,13 +36,13 @@ pub(super) struct Service {
     pub(super) account: String,
     pub(super) container: String,
     pub(super) place: String,
-    pub(super) means: Means,
+    pub(super) authorization: Authorization,
     pub(super) provider: AzureCredentialProvider,
-    /// Makes addresses to hand out where we have no key to sign with.
+    /// Signs addresses for others where we have no key to sign with.
     pub(super) signer: MicrosoftAzure,
 }
 
-/// The bearer token of whoever is signed in to a cloud.
+/// The bearer token of the user who is signed in to a cloud.
 #[derive(Debug)]
 pub(super) struct SignedIn(pub(super) Arc<Cloud>);
 
@@ -61,7 +61,7 @@ impl CredentialProvider for SignedIn {
     }
 }
 
-/// One call. `letter` is the permission it needs.
+/// One call. `permission` is the letter of the SAS permission that it needs.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) method: Method,
@@ -69,18 +69,18 @@ pub(super) struct Call {
     pub(super) query: String,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Bytes,
-    pub(super) letter: char,
+    pub(super) permission: char,
 }
 
 impl Call {
-    pub(super) fn new(method: Method, key: Option<&str>, letter: char) -> Self {
+    pub(super) fn new(method: Method, key: Option<&str>, permission: char) -> Self {
         Self {
             method,
             key: key.map(str::to_owned),
             query: String::new(),
             headers: Vec::new(),
             body: Bytes::new(),
-            letter,
+            permission,
         }
     }
     pub(super) fn query(mut self, pairs: &[(&str, &str)]) -> Self {
@@ -98,7 +98,7 @@ impl Call {
 }
 
 impl Service {
-    /// The answer, whatever its status; only what no try could mend is an error.
+    /// The answer, whatever its status. It is an error only if no try could succeed.
     pub(super) async fn ask(&self, call: &Call) -> Result<Answer> {
         let credential = self
             .provider
@@ -123,7 +123,7 @@ impl Service {
                     .headers_mut()
                     .insert(HeaderName::from_static(name), value);
             }
-            // Also when it is nothing: without the header the service refuses an empty body.
+            // Also for an empty body, because the service refuses one without this header.
             if call.method == Method::PUT {
                 request
                     .headers_mut()
@@ -146,8 +146,8 @@ impl Service {
         })
     }
 
-    /// The answer if its status is one of `good`, else what the refusal means.
-    pub(super) async fn demand(&self, call: &Call, good: &[StatusCode]) -> Result<Answer> {
+    /// The answer if its status is one of `good`, else an error that explains the refusal.
+    pub(super) async fn ask_expecting(&self, call: &Call, good: &[StatusCode]) -> Result<Answer> {
         let answer = self.ask(call).await?;
         if good.contains(&answer.status) {
             Ok(answer)
@@ -156,9 +156,9 @@ impl Service {
         }
     }
 
-    /// What the refusal of a question without a body means: another question is asked, whose answer
-    /// has the service's words.
-    pub(super) async fn explain_silent(&self, call: &Call, answer: &Answer) -> Error {
+    /// Explains the refusal of a HEAD request, which has no body. A listing is tried as well,
+    /// because its refusal has the service's message.
+    pub(super) async fn explain_bodyless(&self, call: &Call, answer: &Answer) -> Error {
         if answer.status == StatusCode::FORBIDDEN
             && answer.header("x-ms-error-code") == Some(FIREWALL_OR_KEY)
         {
@@ -167,21 +167,21 @@ impl Service {
                 ("comp", "list"),
                 ("maxresults", "1"),
             ]);
-            if let Ok(told) = self.ask(&list).await
-                && told.status == StatusCode::FORBIDDEN
+            if let Ok(listed) = self.ask(&list).await
+                && listed.status == StatusCode::FORBIDDEN
             {
-                return self.explain(call, &told);
+                return self.explain(call, &listed);
             }
         }
         self.explain(call, answer)
     }
 
     fn no_token(&self, error: &object_store::Error) -> Error {
-        let word = match self.means {
-            Means::Token(word) => word,
+        let word = match self.authorization {
+            Authorization::Token(word) => word,
             _ => "its credential",
         };
-        // One of ours knows more.
+        // An error of our own says more.
         if let object_store::Error::Generic { source, .. } = error
             && let Some(ours) = source.downcast_ref::<Error>()
         {
@@ -204,7 +204,7 @@ impl Service {
         }
     }
 
-    /// What a refusal means, and what to do.
+    /// The error for a refusal, with what to do.
     pub(super) fn explain(&self, call: &Call, answer: &Answer) -> Error {
         let what = call.key.as_ref().map_or_else(
             || self.place.clone(),
@@ -225,17 +225,18 @@ impl Service {
                 .hint("create it, or correct `container`")
             }
             StatusCode::NOT_FOUND => Error::not_found(format!("there is no {what}")),
-            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => {
-                Error::refused(format!("{what} was changed meanwhile ({})", said(answer)))
-            }
+            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => Error::refused(format!(
+                "{what} was changed meanwhile ({})",
+                answer.message()
+            )),
             StatusCode::BAD_REQUEST if matches!(code.as_str(), "Md5Mismatch" | "InvalidMd5") => {
                 Error::unreachable(format!(
                     "{what}: the bytes arrived damaged ({})",
-                    said(answer)
+                    answer.message()
                 ))
                 .hint("try again")
             }
-            _ => Error::refused(format!("{what}: the service answers {}", said(answer))),
+            _ => Error::refused(format!("{what}: the service answers {}", answer.message())),
         }
     }
 
@@ -247,12 +248,12 @@ impl Service {
             .and_then(super::listing::millis)
             .map(|theirs| now.0 - theirs)
             .filter(|skew| skew.abs() > 300_000);
-        // The service's clock is the one that counts.
+        // The service judges by its own clock.
         let theirs = Moment(now.0 - skew.unwrap_or(0));
         let clock = skew.map(|skew| {
-            let way = if skew > 0 { "ahead" } else { "behind" };
+            let direction = if skew > 0 { "ahead" } else { "behind" };
             format!(
-                "the clock here is {} {way} of the service's",
+                "the clock here is {} {direction} of the service's",
                 towline_core::time::human_millis(skew.unsigned_abs())
             )
         });
@@ -262,60 +263,62 @@ impl Service {
             .or_else(|| crate::web::element(&answer.body, "Code"))
             .unwrap_or_default();
         let message = crate::web::element(&answer.body, "Message").unwrap_or_default();
-        let seen = match &self.means {
-            Means::Sas(sas, _) => sas.diagnose(call.letter, theirs),
+        let seen = match &self.authorization {
+            Authorization::Sas(sas, _) => sas.diagnose(call.permission, theirs),
             _ => None,
         };
         if let Some((why, hint)) = seen {
             return error(&why).hint(hint).maybe_hint(clock);
         }
         if code == FIREWALL_OR_KEY && message.contains("not authorized to perform") {
-            // Whoever turns the VPN on gets in with the same credential: nothing is wrong with what
-            // was asked.
+            // The same call succeeds once the VPN is on: neither it nor the credential is wrong.
             return Error::unreachable(format!(
                 "{} lets nobody in from here: its firewall, or a rule of its account ({})",
                 self.place,
-                said(answer)
+                answer.message()
             ))
             .hint(
                 "is the VPN on? the account's owner sees under Networking who may come from where",
             );
         }
         if let Some((why, hint)) = cause_of(&code) {
-            return error(&format!("{why} ({})", said(answer)))
+            return error(&format!("{why} ({})", answer.message()))
                 .hint(hint)
                 .maybe_hint(clock);
         }
-        let refused = match &self.means {
-            Means::Sas(..) => error(&format!("the SAS is not accepted ({})", said(answer))).hint(
-                "was it made \
+        let refused = match &self.authorization {
+            Authorization::Sas(..) => {
+                error(&format!("the SAS is not accepted ({})", answer.message())).hint(
+                    "was it made \
                     for this container, or was its key renewed since?",
-            ),
-            Means::Key(_) => error(&format!(
+                )
+            }
+            Authorization::Key(_) => error(&format!(
                 "the account key is not accepted ({})",
-                said(answer)
+                answer.message()
             ))
             .hint(format!(
                 "is it the key of `{}`, and whole? it may have been \
                     renewed",
                 self.account
             )),
-            Means::Token(word) => error(&format!("{word} may not do this ({})", said(answer)))
-                .hint(
+            Authorization::Token(word) => {
+                error(&format!("{word} may not do this ({})", answer.message())).hint(
                     "it needs the role Storage Blob Data Contributor (or Reader, to read) on the \
                     account or container",
-                ),
+                )
+            }
         };
         refused.maybe_hint(clock)
     }
 }
 
-/// What an account's firewall says. Emulators use the code for a wrong signature too, with another
-/// message.
+/// The code of a refusal by an account's firewall. Emulators also use it for a wrong signature,
+/// with another message.
 const FIREWALL_OR_KEY: &str = "AuthorizationFailure";
 
-/// A cause that is neither the credential's value nor its rights, and what to do, by the service's
-/// own words.
+/// The cause that an error code names, and what to do; `None` for codes that only say that the
+/// credential is wrong or lacks a right.
 fn cause_of(code: &str) -> Option<(&'static str, &'static str)> {
     Some(match code {
         "KeyBasedAuthenticationNotPermitted" => (

@@ -1,14 +1,14 @@
-//! Calls to a cloud's services, as whoever is signed in.
+//! Calls to a cloud's services, as the user who is signed in.
 //!
-//! Throttling is waited out, for the service says that it did nothing. What failed otherwise is
-//! sent again only where that is harmless. A token that is refused is replaced once. No redirect is
-//! followed.
+//! A throttled call is sent again after the pause that the service asks for, because the service
+//! did nothing. Other failed calls are sent again only where that is harmless. A refused token is
+//! replaced once. No redirect is followed.
 
-use super::endpoints::{Endpoints, PUBLIC};
+use super::endpoints::{Endpoints, PUBLIC_CLOUD};
 use super::identity::SignIn;
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
-use super::quiet::Quiet;
+use super::throttle::Throttle;
 use crate::retry::RequestRetry;
 use crate::web::{Answer, AskError, Web, WebWhenNeeded};
 use bytes::Bytes;
@@ -22,8 +22,8 @@ use towline_core::cloud::{self, Audience, Call};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-/// Calls at a time.
-const AT_ONCE: usize = 8;
+/// Calls that run at once.
+const MAX_PARALLEL_CALLS: usize = 8;
 
 fn host(call: &Call) -> &str {
     call.path()
@@ -85,7 +85,7 @@ fn request(call: &Call, token: Option<&Secret>) -> Result<Request<Bytes>> {
     Ok(request)
 }
 
-/// The cloud. Nothing is asked, and no client is made, before the first call.
+/// The cloud. No request is sent, and no client is made, before the first call.
 #[derive(Debug)]
 pub struct Cloud {
     at: String,
@@ -94,28 +94,28 @@ pub struct Cloud {
     cache: Cache,
     web: WebWhenNeeded,
     endpoints: OnceCell<Endpoints>,
-    quiet: Quiet,
+    throttle: Throttle,
     sent: AtomicU64,
 }
 
 impl Cloud {
-    /// `at` names it in messages; `endpoint` is the resource manager, the public cloud's unless
-    /// told. What is learnt is kept in the folder `cache`.
+    /// `at` names the cloud in messages; `endpoint` is the resource manager, by default that of the
+    /// public cloud. Tokens and endpoints are kept in the folder `cache`.
     pub fn new(at: &str, endpoint: Option<&str>, sign_in: SignIn, cache: &Path) -> Result<Self> {
         let endpoint = endpoint
             .map(|text| text.trim().trim_end_matches('/'))
             .filter(|text| !text.is_empty())
-            .unwrap_or(PUBLIC);
+            .unwrap_or(PUBLIC_CLOUD);
         let is_good = url::Url::parse(endpoint)
             .is_ok_and(|url| url.has_host() && url.query().is_none() && url.username().is_empty());
         if !is_good {
             return Err(Error::config(format!(
-                "{at}: `endpoint` is not an address such as {PUBLIC}"
+                "{at}: `endpoint` is not an address such as {PUBLIC_CLOUD}"
             )));
         }
         let (endpoint, cache) = (endpoint.to_owned(), Cache::new(cache));
         let web = WebWhenNeeded::over(sign_in.network().clone());
-        let (endpoints, quiet, sent) = (OnceCell::new(), Quiet::default(), AtomicU64::new(0));
+        let (endpoints, throttle, sent) = (OnceCell::new(), Throttle::default(), AtomicU64::new(0));
         Ok(Self {
             at: at.to_owned(),
             endpoint,
@@ -123,12 +123,12 @@ impl Cloud {
             cache,
             web,
             endpoints,
-            quiet,
+            throttle,
             sent,
         })
     }
 
-    /// With a client that is there already.
+    /// Uses a client that exists already.
     #[must_use]
     pub fn with_web(self, web: Web) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Cloud {
         &self.endpoint
     }
 
-    /// How often something was sent to a service, login apart.
+    /// How many requests were sent to services, without those to the login service.
     pub fn sent(&self) -> u64 {
         self.sent.load(Ordering::Relaxed)
     }
@@ -151,7 +151,7 @@ impl Cloud {
         self.web.get()
     }
 
-    /// What keeps a service from answering that is being asked again and again.
+    /// Why a service that is being asked again gives no answer.
     pub fn trouble(&self) -> Option<Error> {
         self.web.trouble().map(|error| error.while_doing(&self.at))
     }
@@ -162,7 +162,7 @@ impl Cloud {
             .await
     }
 
-    /// Signs in, asking on the terminal where that is the way and `may_ask` allows it.
+    /// Signs in. Asks on the terminal if the method needs it and `may_ask` allows it.
     pub async fn sign_in(&self, may_ask: bool) -> Result<()> {
         let endpoints = self.endpoints().await?;
         self.sign_in
@@ -180,7 +180,7 @@ impl Cloud {
         self.token_instead(audience, None).await?.ok_or_else(none)
     }
 
-    /// A token, and not the one that was refused.
+    /// A token that is not the refused one.
     async fn token_instead(
         &self,
         audience: Audience,
@@ -205,15 +205,14 @@ impl Cloud {
             }
             Some(refused) => {
                 self.sign_in
-                    .another(web, &endpoints.authority, resource, refused)
+                    .replacement_token(web, &endpoints.authority, resource, refused)
                     .await
             }
         };
         token.map(Some)
     }
 
-    /// The answer, whatever its status. An error: nobody is signed in, or there is no answer at
-    /// all.
+    /// The answer, whatever its status. It is an error if nobody is signed in, or no answer came.
     pub async fn call(&self, call: &Call) -> Result<Answer> {
         if call.audience != Audience::Nobody {
             secure(&call.url)?;
@@ -222,9 +221,9 @@ impl Cloud {
         let first = self.send(call, token.as_ref()).await?;
         match token {
             Some(refused) if first.status == StatusCode::UNAUTHORIZED => {
-                let another = self.token_instead(call.audience, Some(&refused)).await?;
-                let second = self.send(call, another.as_ref()).await?;
-                // Whoever is not let in has changed nothing: that try does not count.
+                let replacement = self.token_instead(call.audience, Some(&refused)).await?;
+                let second = self.send(call, replacement.as_ref()).await?;
+                // The refused try has changed nothing and does not count.
                 let before = first.tries - 1;
                 Ok(Answer {
                     tries: before + second.tries,
@@ -235,10 +234,13 @@ impl Cloud {
         }
     }
 
-    /// Many calls, several at a time; answers in their order.
+    /// Sends many calls, several at a time; the answers are in their order.
     pub async fn call_all(&self, calls: &[Call]) -> Vec<Result<Answer>> {
         let asked: Vec<_> = calls.iter().map(|call| self.call(call)).collect();
-        stream::iter(asked).buffered(AT_ONCE).collect().await
+        stream::iter(asked)
+            .buffered(MAX_PARALLEL_CALLS)
+            .collect()
+            .await
     }
 
     async fn send(&self, call: &Call, token: Option<&Secret>) -> Result<Answer> {
@@ -250,17 +252,19 @@ impl Cloud {
             RequestRetry::of_a_call(call.repeatable),
             call.method != cloud::Method::Get,
         );
-        tokio::time::sleep(
-            self.quiet
-                .before(&self.at, host(call), writes, retry.throttling)?,
-        )
+        tokio::time::sleep(self.throttle.wait_before(
+            &self.at,
+            host(call),
+            writes,
+            retry.throttling,
+        )?)
         .await;
         let asked = self.web()?.ask_with(retry, make).await;
         asked.map_err(|error| match error {
             AskError::Unmade(error) => error,
             AskError::Unanswered(problem) => {
-                if let Some(wish) = problem.after {
-                    self.quiet.asked_for(host(call), writes, wish);
+                if let Some(pause) = problem.after {
+                    self.throttle.note_pause(host(call), writes, pause);
                 }
                 problem.explain(&format!("{}: {}", self.at, host(call)), host(call))
             }

@@ -1,16 +1,22 @@
-//! Copies inside the service, also from another account: the bytes do not pass here.
+//! Copies inside the service, also from another account. The bytes do not pass through this
+//! machine.
 
 use super::Azure;
-use super::call::{Call, Means};
+use super::call::{Authorization, Call};
 use crate::data::Key;
 use http::{Method, StatusCode};
 use std::time::Duration;
 use towline_core::{Error, Result};
+use towline_host::backoff::Backoff;
 
-/// The largest source of the form that answers when the copy is done.
-const AT_ONCE: u64 = 256 << 20;
-/// How long another service may read the source.
-const READABLE: Duration = Duration::from_secs(12 * 3600);
+/// The largest source of a copy that the service answers only when it is done.
+const MAX_SYNC_COPY_BYTES: u64 = 256 << 20;
+/// The other service may read the source for this long.
+const SOURCE_URL_VALIDITY: Duration = Duration::from_secs(12 * 3600);
+/// Pause before the first question whether a copy is done.
+const FIRST_POLL_PAUSE: Duration = Duration::from_millis(50);
+/// The longest pause between two such questions.
+const MAX_POLL_PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) async fn copy(
     target: &Azure,
@@ -23,24 +29,24 @@ pub(super) async fn copy(
         && target.service.account == source.service.account;
     let own_key = same_account
         && matches!(
-            (&target.service.means, &source.service.means),
-            (Means::Key(_), Means::Key(_))
+            (&target.service.authorization, &source.service.authorization),
+            (Authorization::Key(_), Authorization::Key(_))
         );
-    // With its own key the service reads its own account without a signature.
+    // With the account's key the service reads its own account without a signature.
     let address = if own_key {
         source.bare_url(from)
     } else {
-        source.source_url(from, READABLE).await?
+        source.source_url(from, SOURCE_URL_VALIDITY).await?
     };
     let mut call =
         Call::new(Method::PUT, Some(&target.full(to)), 'w').header("x-ms-copy-source", address);
-    if !own_key && size <= AT_ONCE {
+    if !own_key && size <= MAX_SYNC_COPY_BYTES {
         call = call.header("x-ms-requires-sync", "true");
     }
     let answer = target.service.ask(&call).await?;
     match answer.status {
         StatusCode::ACCEPTED | StatusCode::CREATED | StatusCode::OK => {}
-        // Some services cannot read the source where we can: then the bytes go through here.
+        // The service cannot read the source although we can: the bytes go through this machine.
         StatusCode::NOT_FOUND
         | StatusCode::FORBIDDEN
         | StatusCode::UNAUTHORIZED
@@ -52,12 +58,14 @@ pub(super) async fn copy(
         _ => return Err(target.service.explain(&call, &answer)),
     }
     let mut status = answer.header("x-ms-copy-status").map(str::to_owned);
-    let mut pause = Duration::from_millis(50);
+    let mut backoff = Backoff::new(FIRST_POLL_PAUSE, MAX_POLL_PAUSE);
     while status.as_deref() == Some("pending") {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(5));
-        let look = Call::new(Method::HEAD, Some(&target.full(to)), 'r');
-        let seen = target.service.demand(&look, &[StatusCode::OK]).await?;
+        tokio::time::sleep(backoff.pause()).await;
+        let head = Call::new(Method::HEAD, Some(&target.full(to)), 'r');
+        let seen = target
+            .service
+            .ask_expecting(&head, &[StatusCode::OK])
+            .await?;
         status = seen.header("x-ms-copy-status").map(str::to_owned);
         if matches!(status.as_deref(), Some("failed" | "aborted")) {
             let why = seen

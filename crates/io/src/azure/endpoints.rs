@@ -1,26 +1,28 @@
-//! Where a cloud's services are, and what tokens for them are called. The public cloud is known;
-//! another tells it at its resource manager.
+//! The addresses of a cloud's services, and the audiences of tokens for them. Those of the public
+//! cloud are built in; any other cloud describes itself at its resource manager.
 
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
 use crate::retry::RequestRetry;
-use crate::web::{AskError, WebWhenNeeded, said};
+use crate::web::{AskError, WebWhenNeeded};
 use bytes::Bytes;
 use http::Request;
 use serde_json::{Value, json};
 use towline_core::{Error, Result};
 
-pub const PUBLIC: &str = "https://management.azure.com";
-const VERSION: &str = "2022-09-01";
-/// For how long what a cloud told is believed.
-const BELIEVED: u64 = 24 * 3600 * 1000;
+/// The resource manager of the public cloud.
+pub const PUBLIC_CLOUD: &str = "https://management.azure.com";
+/// The API version of the call that describes a cloud.
+const METADATA_API_VERSION: &str = "2022-09-01";
+/// The description of a cloud is kept for this long.
+const CACHE_MILLIS: u64 = 24 * 3600 * 1000;
 
 /// Addresses without a slash at their end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// The login service.
     pub authority: String,
-    /// Whom tokens are for: the resource manager, the workspace's own services, Key Vault, blob
+    /// The audiences of tokens: the resource manager, the workspace's own services, Key Vault, blob
     /// storage.
     pub management: String,
     pub workspace: String,
@@ -36,7 +38,7 @@ impl Endpoints {
     pub fn public() -> Self {
         Self {
             authority: "https://login.microsoftonline.com".to_owned(),
-            management: PUBLIC.to_owned(),
+            management: PUBLIC_CLOUD.to_owned(),
             workspace: "https://ml.azure.com".to_owned(),
             vault: "https://vault.azure.net".to_owned(),
             storage: "https://storage.azure.com".to_owned(),
@@ -45,14 +47,14 @@ impl Endpoints {
         }
     }
 
-    /// Those of the cloud whose resource manager is at `endpoint`, asked for once a day.
+    /// The endpoints of the cloud whose resource manager is at `endpoint`; fetched once a day.
     pub(super) async fn of(
         at: &str,
         endpoint: &str,
         web: &WebWhenNeeded,
         cache: &Cache,
     ) -> Result<Self> {
-        if endpoint == PUBLIC {
+        if endpoint == PUBLIC_CLOUD {
             return Ok(Self::public());
         }
         secure(endpoint)?;
@@ -61,12 +63,12 @@ impl Endpoints {
         let known = cache.get(&name).filter(|known| {
             known["at"]
                 .as_i64()
-                .is_some_and(|then| now.since(towline_core::time::Moment(then)) < BELIEVED)
+                .is_some_and(|then| now.since(towline_core::time::Moment(then)) < CACHE_MILLIS)
         });
         if let Some(found) = known.and_then(|known| Self::read(endpoint, known.get("told")?)) {
             return Ok(found);
         }
-        let url = format!("{endpoint}/metadata/endpoints?api-version={VERSION}");
+        let url = format!("{endpoint}/metadata/endpoints?api-version={METADATA_API_VERSION}");
         let answer = web
             .get()?
             .ask_with(RequestRetry::of_a_call(true), || {
@@ -75,40 +77,44 @@ impl Endpoints {
             .await
             .map_err(|error| match error {
                 AskError::Unmade(_) => Error::config(format!(
-                    "{at}: `endpoint` is not an address such as {PUBLIC}"
+                    "{at}: `endpoint` is not an address such as {PUBLIC_CLOUD}"
                 )),
                 AskError::Unanswered(problem) => {
                     problem.explain(&format!("{at}: {endpoint}"), endpoint)
                 }
             })?;
-        let told: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-        let found = Self::read(endpoint, &told)
+        let description: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let found = Self::read(endpoint, &description)
             .filter(|_| answer.status.is_success())
             .ok_or_else(|| {
                 let error = Error::config(format!(
                     "{at}: {endpoint} does not tell what cloud it is ({})",
-                    said(&answer)
+                    answer.message()
                 ));
                 error.hint(format!(
-                    "`endpoint` is the address of a resource manager, such as {PUBLIC}"
+                    "`endpoint` is the address of a resource manager, such as {PUBLIC_CLOUD}"
                 ))
             })?;
-        cache.put(&name, &json!({"version": 1, "at": now, "told": told}));
+        cache.put(
+            &name,
+            &json!({"version": 1, "at": now, "told": description}),
+        );
         Ok(found)
     }
 
-    /// From what a resource manager tells; `None` if it names no login service.
-    fn read(endpoint: &str, told: &Value) -> Option<Self> {
-        let told = told.get(0).unwrap_or(told);
+    /// Reads the description of a cloud; `None` if it names no login service.
+    fn read(endpoint: &str, description: &Value) -> Option<Self> {
+        let description = description.get(0).unwrap_or(description);
         let text = |path: &str| {
-            told.pointer(path)
+            description
+                .pointer(path)
                 .and_then(Value::as_str)
                 .map(|text| text.trim_end_matches('/').to_owned())
                 .filter(|text| !text.is_empty())
         };
         let public = Self::public();
-        // No cloud tells where its Azure ML is: it is beside the portal. Tokens for vaults are
-        // called after the end of vaults' names.
+        // No cloud names the address of its Azure ML; it is beside the portal. The audience of
+        // vaults is the end of their host names.
         let beside_portal = text("/portal").and_then(|portal| {
             portal
                 .strip_prefix("https://portal.")
@@ -136,14 +142,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cloud_tells_what_it_is() {
+    fn the_description_of_a_cloud_is_read() {
         let endpoint = "https://management.usgovcloudapi.net";
-        let told = json!({
+        let description = json!({
             "authentication": {"loginEndpoint": "https://login.microsoftonline.us/", "audiences": ["https://management.core.usgovcloudapi.net/", endpoint]},
             "portal": "https://portal.azure.us",
             "suffixes": {"storage": "core.usgovcloudapi.net", "keyVaultDns": ".vault.usgovcloudapi.net"},
         });
-        let found = Endpoints::read(endpoint, &told).expect("a cloud");
+        let found = Endpoints::read(endpoint, &description).expect("a cloud");
         assert_eq!(found.authority, "https://login.microsoftonline.us");
         assert_eq!(
             found.management,
@@ -155,7 +161,7 @@ mod tests {
         );
         assert_eq!(found.vault, "https://vault.usgovcloudapi.net");
         assert_eq!(
-            Endpoints::read(endpoint, &json!([told])),
+            Endpoints::read(endpoint, &json!([description])),
             Some(found),
             "older forms are lists"
         );

@@ -4,15 +4,18 @@ use crate::data::{FolderMark, Key, Marks, Object, Page, UnsupportedEntry};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use quick_xml::Reader;
+use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::Event;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 use towline_core::{Error, Result};
 
-pub(super) const BLAKE3: &str = "tow_blake3";
-pub(super) const MODIFIED: &str = "tow_modified";
+/// The name of the metadata that holds the object's BLAKE3.
+pub(super) const BLAKE3_METADATA: &str = "tow_blake3";
+/// The name of the metadata that holds the time of the source.
+pub(super) const MODIFIED_METADATA: &str = "tow_modified";
 
-/// Calls `leaf` with the path and text of every element without children, and `closed` with the
+/// Calls `leaf` with the path and the text of every element without children, and `closed` with the
 /// name of every element that ends.
 fn walk(
     xml: &[u8],
@@ -45,21 +48,16 @@ fn walk(
             Event::Text(part) => text += &part.decode().map_err(|error| wrong(&error))?,
             Event::CData(part) => text += &String::from_utf8_lossy(&part),
             Event::GeneralRef(reference) => {
-                let resolved = match reference
+                let character = reference
                     .resolve_char_ref()
-                    .map_err(|error| wrong(&error))?
-                {
-                    Some(character) => Some(character),
-                    None => match reference.as_ref() {
-                        b"amp" => Some('&'),
-                        b"lt" => Some('<'),
-                        b"gt" => Some('>'),
-                        b"quot" => Some('"'),
-                        b"apos" => Some('\''),
-                        _ => None,
-                    },
-                };
-                text.push(resolved.ok_or_else(|| wrong(&"an unknown entity"))?);
+                    .map_err(|error| wrong(&error))?;
+                if let Some(character) = character {
+                    text.push(character);
+                } else {
+                    let name = reference.decode().map_err(|error| wrong(&error))?;
+                    text += resolve_predefined_entity(&name)
+                        .ok_or_else(|| wrong(&"an unknown entity"))?;
+                }
             }
             Event::End(_) => {
                 if is_leaf {
@@ -91,7 +89,7 @@ struct Blob {
     is_folder: bool,
 }
 
-/// A page of `List Blobs`; `root` is taken off every name.
+/// A page of `List Blobs`. The prefix `root` is removed from every name.
 pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
     use std::cell::RefCell;
     let page = RefCell::new(Page::default());
@@ -115,8 +113,8 @@ pub(super) fn page(xml: &[u8], root: &str) -> Result<Page> {
             ("Properties", "Content-MD5") => blob.marks.md5 = decode_md5(text),
             ("Properties", "ResourceType") => blob.is_folder |= text == "directory",
             ("Metadata", name) => match name.to_ascii_lowercase().as_str() {
-                BLAKE3 => blob.marks.blake3 = decode_hex(text),
-                MODIFIED => blob.marks.modified = decode_modified(text),
+                BLAKE3_METADATA => blob.marks.blake3 = decode_hex(text),
+                MODIFIED_METADATA => blob.marks.modified = decode_modified(text),
                 "hdi_isfolder" => blob.is_folder |= text == "true",
                 _ => {}
             },
@@ -203,7 +201,7 @@ pub(super) fn blocks(xml: &[u8]) -> Result<Vec<(String, u64)>> {
     Ok(found.into_inner())
 }
 
-/// Listings give the tag bare, headers and conditions want it in quotes.
+/// An entity tag in quotes. Listings give it bare, while headers and conditions need the quotes.
 fn quoted(tag: &str) -> String {
     if tag.starts_with('"') || tag.starts_with("W/") {
         tag.to_owned()
@@ -241,7 +239,7 @@ pub(crate) fn decode_modified(text: &str) -> Option<(i64, u32)> {
 mod tests {
     use super::*;
 
-    const PAGE: &str = r#"<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="x" ContainerName="c"><Prefix>r/</Prefix><Blobs>
+    const PAGE_XML: &str = r#"<?xml version="1.0" encoding="utf-8"?><EnumerationResults ServiceEndpoint="x" ContainerName="c"><Prefix>r/</Prefix><Blobs>
         <Blob><Name>r/a &amp; b/&#252;.txt</Name><Properties><Last-Modified>Sun, 15 Nov 2026 09:57:00 GMT</Last-Modified><Etag>0x8D</Etag><Content-Length>12</Content-Length><Content-MD5>1B2M2Y8AsgTpgAmY7PhCfg==</Content-MD5></Properties>
         <Metadata><Tow_Blake3>af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262</Tow_Blake3><tow_modified>1700000000.000000007</tow_modified></Metadata><OrMetadata/></Blob>
         <Blob><Name>r/../evil</Name><Properties><Content-Length>1</Content-Length></Properties><Metadata /></Blob>
@@ -252,8 +250,8 @@ mod tests {
         <BlobPrefix><Name>r/deeper/</Name></BlobPrefix></Blobs><NextMarker>2!ab&amp;c</NextMarker></EnumerationResults>"#;
 
     #[test]
-    fn a_page_is_read_with_marks_and_oddities() {
-        let page = page(PAGE.as_bytes(), "r/").expect("reads");
+    fn a_page_is_read_with_marks_and_unsupported_entries() {
+        let page = page(PAGE_XML.as_bytes(), "r/").expect("reads");
         assert_eq!(page.objects.len(), 1);
         let object = &page.objects[0];
         assert_eq!(object.key.as_str(), "a & b/ü.txt");
@@ -277,17 +275,38 @@ mod tests {
             [("folder", false), ("deeper", true)]
         );
         assert_eq!(page.next.as_deref(), Some("2!ab&c"));
-        let odd: Vec<&str> = page
+        let unsupported: Vec<&str> = page
             .unsupported
             .iter()
-            .map(|odd| odd.name.as_str())
+            .map(|unsupported| unsupported.name.as_str())
             .collect();
-        assert_eq!(odd, ["../evil", "x\\u{1}y"]);
+        assert_eq!(unsupported, ["../evil", "x\\u{1}y"]);
+    }
+
+    #[test]
+    fn blanks_in_names_are_kept() {
+        for name in ["r/ a ", " r/a", "r/a b", "r/a&#32;", "r/&#9;a", " "] {
+            let xml = format!(
+                "<EnumerationResults>\n<Blobs><Blob>\n <Name>{name}</Name><Properties>\
+                    <Content-Length>1</Content-Length></Properties></Blob></Blobs>\
+                    <NextMarker /></EnumerationResults>"
+            );
+            let page = page(xml.as_bytes(), "").expect("reads");
+            let found = page
+                .objects
+                .iter()
+                .map(|object| object.key.to_string())
+                .chain(page.unsupported.iter().map(|entry| entry.name.clone()))
+                .collect::<Vec<_>>();
+            let expected = name.replace("&#32;", " ").replace("&#9;", "\\t");
+            assert_eq!(found, [expected], "{name:?}");
+            assert_eq!(page.next, None);
+        }
     }
 
     #[test]
     fn a_page_cut_anywhere_is_an_error_and_no_shorter_page() {
-        let whole = PAGE.trim_end();
+        let whole = PAGE_XML.trim_end();
         for cut in 1..whole.len() {
             if whole.is_char_boundary(cut) && cut > whole.find("<Blobs>").expect("there") {
                 assert!(

@@ -1,4 +1,5 @@
-//! Parts of blobs that may have grown, or end sooner than asked: logs, and records of others.
+//! Parts of blobs that may have grown or may end earlier than the range: logs, and records of
+//! others.
 
 use super::Azure;
 use super::call::Call;
@@ -27,7 +28,7 @@ impl Azure {
         let answer = self.service.ask(&call).await?;
         match answer.status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(Some(answer.body)),
-            // It begins where the blob ends, or after.
+            // The range begins at the end of the blob, or after it.
             StatusCode::RANGE_NOT_SATISFIABLE => Ok(Some(Bytes::new())),
             StatusCode::NOT_FOUND
                 if answer.header("x-ms-error-code") != Some("ContainerNotFound") =>

@@ -1,4 +1,4 @@
-//! Shared access signatures: reading one to say why it is refused, and making one to hand out.
+//! Shared access signatures: reading one to explain a refusal, and making one for others.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -10,7 +10,7 @@ use towline_core::redact::Secret;
 use towline_core::time::Moment;
 use towline_core::{Error, Result};
 
-/// The parts of a signature, readable; the whole is a secret.
+/// The fields of a signature. The whole is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sas(Vec<(String, String)>);
 
@@ -21,11 +21,12 @@ impl std::fmt::Debug for Sas {
 }
 
 impl Sas {
-    /// With or without `?`, blanks around it, or a whole URL before it; escaped or not.
+    /// Parses a token as users paste it: with a `?`, blanks or a whole URL before it, escaped or
+    /// not.
     pub fn parse(secret: &Secret) -> Result<Self> {
         let text = secret.expose().trim().trim_matches('"');
         let text = text.rsplit_once('?').map_or(text, |(_, query)| query);
-        // A plus sign here is part of a signature that lost its escaping, never a blank.
+        // A plus sign belongs to a signature that lost its escaping; it is never a blank.
         let text = text.replace('+', "%2B");
         let pairs: Vec<(String, String)> = url::form_urlencoded::parse(text.as_bytes())
             .into_owned()
@@ -42,7 +43,7 @@ impl Sas {
     pub fn pairs(&self) -> Vec<(String, String)> {
         self.0.clone()
     }
-    /// As a service takes it: escaped, and nothing before it.
+    /// The token as a service takes it: escaped, without anything before it.
     pub fn text(&self) -> Secret {
         Secret::new(
             url::form_urlencoded::Serializer::new(String::new())
@@ -60,14 +61,14 @@ impl Sas {
         parse_moment(self.get(name)?)
     }
 
-    /// What its holder can do, in words: read, list in the whole container `data` until
-    /// 2026-02-01….
+    /// The rights of its holder in words: "read, list in the whole container `data` until
+    /// 2026-02-01…".
     pub(super) fn allows(&self, container: &str) -> String {
-        let letters: Vec<&str> = self
+        let permissions: Vec<&str> = self
             .get("sp")
             .unwrap_or_default()
             .chars()
-            .map(permission)
+            .map(permission_name)
             .collect();
         let where_to = match (self.get("sr"), self.get("ss")) {
             (Some("b"), _) => "one blob".to_owned(),
@@ -79,16 +80,17 @@ impl Sas {
             .moment("se")
             .map(|end| format!(" until {end}"))
             .unwrap_or_default();
-        let letters = if letters.is_empty() {
+        let permissions = if permissions.is_empty() {
             "use".to_owned()
         } else {
-            letters.join(", ")
+            permissions.join(", ")
         };
-        format!("{letters} in {where_to}{until}")
+        format!("{permissions} in {where_to}{until}")
     }
 
-    /// Why the service refuses it for an operation that needs `letter`, when it is to be seen.
-    pub fn diagnose(&self, letter: char, now: Moment) -> Option<(String, String)> {
+    /// Why the service refuses it for a call that needs `permission`, and what to do; `None` if its
+    /// fields do not show the reason.
+    pub fn diagnose(&self, permission: char, now: Moment) -> Option<(String, String)> {
         if let Some(end) = self.moment("se").filter(|end| *end <= now) {
             return Some((
                 format!("its SAS expired at {end}"),
@@ -101,26 +103,27 @@ impl Sas {
                 "wait, or make one that starts in the past; is the clock here right?".to_owned(),
             ));
         }
-        let letters = self.get("sp")?;
-        // What may write may also create; the service asks for either.
-        let holds =
-            |letter: char| letters.contains(letter) || (letter == 'c' && letters.contains('w'));
-        (!holds(letter)).then(|| {
+        let permissions = self.get("sp")?;
+        // The right to write includes the right to create.
+        let holds = |permission: char| {
+            permissions.contains(permission) || (permission == 'c' && permissions.contains('w'))
+        };
+        (!holds(permission)).then(|| {
             let missing = format!(
-                "its SAS lacks the permission `{letter}` ({}); it has `sp={letters}`",
-                permission(letter)
+                "its SAS lacks the permission `{permission}` ({}); it has `sp={permissions}`",
+                permission_name(permission)
             );
             (
                 missing,
-                format!("make a SAS with `{letter}` among its permissions"),
+                format!("make a SAS with `{permission}` among its permissions"),
             )
         })
     }
 }
 
-/// The word of a permission's letter.
-const fn permission(letter: char) -> &'static str {
-    match letter {
+/// The name of a permission's letter.
+const fn permission_name(permission: char) -> &'static str {
+    match permission {
         'r' => "read",
         'a' => "add",
         'c' => "create",
@@ -135,7 +138,7 @@ const fn permission(letter: char) -> &'static str {
     }
 }
 
-/// Times in a SAS may lack seconds or the time of day.
+/// Parses a time of a SAS, which may lack seconds or the time of day.
 fn parse_moment(text: &str) -> Option<Moment> {
     let text = text.trim();
     let full = match text.len() {
@@ -191,10 +194,10 @@ fn sign(
     key: &Secret,
     resource: &str,
     kind: &str,
-    letters: &str,
+    permissions: &str,
     valid: Duration,
 ) -> Result<Vec<(String, String)>> {
-    const VERSION: &str = "2020-12-06";
+    const SAS_VERSION: &str = "2020-12-06";
     let key = BASE64_STANDARD
         .decode(key.expose().trim())
         .map_err(|_| Error::config("the account key is not base64"))?;
@@ -206,21 +209,36 @@ fn sign(
             .unwrap_or_default()
     };
     let now = towline_host::clock::now().seconds();
-    // A clock that runs ahead of the service's must not make it invalid at first.
+    // The token must be valid at once even if our clock is ahead of the service's.
     let (start, end) = (
         at(now - 900),
         at(now.saturating_add_unsigned(valid.as_secs())),
     );
     let fields = [
-        letters, &start, &end, resource, "", "", "", VERSION, kind, "", "", "", "", "", "", "",
+        permissions,
+        &start,
+        &end,
+        resource,
+        "",
+        "",
+        "",
+        SAS_VERSION,
+        kind,
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
+        "",
     ];
     let signature = ring::hmac::sign(
         &ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &key),
         fields.join("\n").as_bytes(),
     );
     let pairs = [
-        ("sv", VERSION),
-        ("sp", letters),
+        ("sv", SAS_VERSION),
+        ("sp", permissions),
         ("st", &start),
         ("se", &end),
         ("sr", kind),
@@ -236,7 +254,7 @@ fn sign(
 mod tests {
     use super::*;
 
-    const TOKEN: &str =
+    const SAS_TOKEN: &str =
         "sv=2021-08-06&sp=rl&st=2026-01-01T00:00:00Z&se=2026-02-01T00:00Z&sr=c&sig=ab%2Bc%2F%3D";
 
     fn sas(text: &str) -> Sas {
@@ -244,55 +262,55 @@ mod tests {
     }
 
     #[test]
-    fn any_way_of_pasting_gives_the_same() {
+    fn every_form_of_pasting_gives_the_same_token() {
         for text in [
-            format!("?{TOKEN}"),
-            format!("  {TOKEN}\n"),
-            format!("https://a.blob.core.windows.net/c?{TOKEN}"),
-            TOKEN.replace("%2B", "+"),
+            format!("?{SAS_TOKEN}"),
+            format!("  {SAS_TOKEN}\n"),
+            format!("https://a.blob.core.windows.net/c?{SAS_TOKEN}"),
+            SAS_TOKEN.replace("%2B", "+"),
         ] {
-            assert_eq!(sas(&text), sas(TOKEN), "{text}");
+            assert_eq!(sas(&text), sas(SAS_TOKEN), "{text}");
         }
-        assert_eq!(sas(TOKEN).get("sig"), Some("ab+c/="));
+        assert_eq!(sas(SAS_TOKEN).get("sig"), Some("ab+c/="));
         assert!(
             Sas::parse(&Secret::new("canary"))
                 .is_err_and(|error| !error.to_string().contains("canary"))
         );
-        assert!(!format!("{:?}", sas(TOKEN)).contains("ab+c"));
+        assert!(!format!("{:?}", sas(SAS_TOKEN)).contains("ab+c"));
     }
 
     #[test]
     fn the_reason_of_a_refusal_is_named() {
         let at = |text: &str| parse_moment(text).expect("a moment");
         let inside = at("2026-01-15T12:00:00Z");
-        assert_eq!(sas(TOKEN).diagnose('r', inside), None);
+        assert_eq!(sas(SAS_TOKEN).diagnose('r', inside), None);
         assert!(
-            sas(TOKEN)
+            sas(SAS_TOKEN)
                 .diagnose('w', inside)
                 .expect("missing")
                 .0
                 .contains("`w` (write)")
         );
         assert!(
-            sas(TOKEN)
+            sas(SAS_TOKEN)
                 .diagnose('r', at("2026-03-01"))
                 .expect("expired")
                 .0
                 .contains("expired at 2026-02-01T00:00:00")
         );
         assert!(
-            sas(TOKEN)
+            sas(SAS_TOKEN)
                 .diagnose('r', at("2025-12-31T23:59:59Z"))
                 .expect("early")
                 .0
                 .contains("2026-01-01")
         );
         assert_eq!(
-            sas(&TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside),
+            sas(&SAS_TOKEN.replace("sp=rl", "sp=w")).diagnose('c', inside),
             None
         );
         assert_eq!(
-            sas(TOKEN).allows("data"),
+            sas(SAS_TOKEN).allows("data"),
             "read, list in the whole container `data` until 2026-02-01T00:00:00.000Z"
         );
     }

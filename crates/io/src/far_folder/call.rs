@@ -1,19 +1,20 @@
-//! What is asked of a folder behind ssh, and its answers. Bytes follow their frame as they are.
+//! The calls to a folder behind ssh, and its answers. Raw bytes follow their frame.
 
 use crate::data::{Block, FolderMark, Key, Marks, Object, Page, Shape, Sums};
 use serde::{Deserialize, Serialize};
 use towline_wire::daemon::Refusal;
 use towline_wire::line::Hello;
 
-/// `tow __folder NAME PATH`, on the host that has it.
+/// `tow __folder NAME PATH`, on the host that has the folder.
 pub const FOLDER_VERB: &str = "__folder";
-pub(super) const PROTOCOL: u32 = 1;
+/// The version of this protocol.
+pub(super) const PROTOCOL_VERSION: u32 = 1;
 
 /// The first frame.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct FolderHello {
     pub(super) protocol: u32,
-    /// BLAKE3 of the program that answers.
+    /// The BLAKE3 of the program that answers.
     pub(super) program: String,
     /// Why the folder cannot be used.
     pub(super) refused: Option<Refusal>,
@@ -24,7 +25,7 @@ impl Hello for FolderHello {
         &self.program
     }
     fn is_understood(&self) -> bool {
-        self.protocol == PROTOCOL
+        self.protocol == PROTOCOL_VERSION
     }
 }
 
@@ -106,7 +107,7 @@ impl Call {
 pub(super) enum Answer {
     Page(Page),
     Object(Option<Object>),
-    /// They follow.
+    /// `size` bytes follow.
     Bytes {
         size: u64,
     },

@@ -1,6 +1,6 @@
 //! Samples of every message between this program and a folder on another host.
 
-use super::call::{Answer, Call, FOLDER_VERB, FolderHello, PROTOCOL};
+use super::call::{Answer, Call, FOLDER_VERB, FolderHello, PROTOCOL_VERSION};
 use std::path::{Path, PathBuf};
 use towline_samples::Samples;
 use towline_wire::daemon::Refusal;
@@ -21,7 +21,7 @@ fn file() -> PathBuf {
 #[test]
 fn every_message_is_still_read() {
     check(Samples::open(file()));
-    assert_eq!((FOLDER_VERB, PROTOCOL), ("__folder", 1));
+    assert_eq!((FOLDER_VERB, PROTOCOL_VERSION), ("__folder", 1));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A folder behind ssh as a datastore: the same folder store, on the host that has it, asked over
-//! lines of its own. Nothing needs to be there but `sh` and `sshd`: this program is brought.
+//! A folder behind ssh as a datastore. This program is brought to the host and serves the folder
+//! there, over sessions of the ssh connection. The host needs only `sh` and `sshd`.
 
 mod call;
 #[cfg(test)]
@@ -22,15 +22,15 @@ use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::line::{Line, OwnProgram};
 
-/// Calls at once: each has a line, and one connection takes only so many of them.
-const LINES: usize = 4;
+/// Calls at once. Each call has a session of its own, and one ssh connection carries only so many.
+const MAX_SESSIONS: usize = 4;
 
-/// How the host is reached, and with what.
+/// How the host is reached, and the program that is brought there.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct Route {
     pub transport: Arc<dyn Transport>,
     pub program: OwnProgram,
-    /// Where the program is brought to.
+    /// The folder that the program is brought to.
     pub stage: String,
 }
 
@@ -44,25 +44,25 @@ struct Inner {
     name: String,
     host: String,
     path: String,
-    way: Way,
+    route: Route,
     idle: Mutex<Vec<Line>>,
-    /// Uploads in blocks are one process's: it holds the file that they become.
+    /// Uploads in blocks share one process, because it holds the file that is being written.
     uploads: Mutex<Option<Line>>,
     turns: Semaphore,
 }
 
 impl FarFolder {
-    pub fn new(name: &str, host: &str, path: &str, way: Way) -> Self {
+    pub fn new(name: &str, host: &str, path: &str, route: Route) -> Self {
         let (name, host, path) = (name.to_owned(), host.to_owned(), path.to_owned());
         Self {
             inner: Arc::new(Inner {
                 name,
                 host,
                 path,
-                way,
+                route,
                 idle: Mutex::default(),
                 uploads: Mutex::default(),
-                turns: Semaphore::new(LINES),
+                turns: Semaphore::new(MAX_SESSIONS),
             }),
         }
     }
@@ -79,26 +79,26 @@ impl FarFolder {
         asked.map_err(|error| Error::bug("a call broke down").source_error(error))?
     }
 
-    async fn plain(&self, call: Call) -> Result<Answer> {
+    async fn ask_without_body(&self, call: Call) -> Result<Answer> {
         self.ask(call, Bytes::new()).await.map(|(answer, _)| answer)
     }
 }
 
 impl Inner {
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Line>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self) -> Result<Line> {
-        if let Some(line) = self.lock().pop() {
+        if let Some(line) = self.idle().pop() {
             return Ok(line);
         }
-        self.way.transport.connect(false)?;
+        self.route.transport.connect(false)?;
         let words = [FOLDER_VERB, &self.name, &self.path];
         let (line, hello) = Line::open::<FolderHello>(
-            self.way.transport.as_ref(),
-            &self.way.stage,
-            &self.way.program,
+            self.route.transport.as_ref(),
+            &self.route.stage,
+            &self.route.program,
             &words,
         )?;
         match hello.refused {
@@ -107,8 +107,8 @@ impl Inner {
         }
     }
 
-    /// On the one line that uploads have. Cut in the middle, it is gone with what it held; the next
-    /// upload goes on from what is on disk over there.
+    /// Sends a call to the one process of uploads. If its session is cut, the process is gone; the
+    /// next upload goes on with what is on the far disk.
     fn upload(&self, call: &Call, body: &[u8]) -> Result<(Answer, Bytes)> {
         let mut held = self.uploads.lock().unwrap_or_else(PoisonError::into_inner);
         let line = match &mut *held {
@@ -122,7 +122,7 @@ impl Inner {
         answer
     }
 
-    /// A line that was cut is made anew once: these calls may be repeated.
+    /// A session that was cut is opened anew once, because these calls may be repeated.
     fn ask(&self, call: &Call, body: &[u8]) -> Result<(Answer, Bytes)> {
         if call.is_of_an_upload() {
             return self.upload(call, body);
@@ -134,7 +134,7 @@ impl Inner {
             answer = converse(&mut line, call, body);
         }
         if !line.is_broken() {
-            self.lock().push(line);
+            self.idle().push(line);
         }
         answer
     }
@@ -167,7 +167,7 @@ impl Data for FarFolder {
     fn limits(&self) -> StoreLimits {
         StoreLimits {
             blocks: u32::MAX,
-            block: 2 * crate::transfer::BLOCK,
+            block: 2 * crate::transfer::BLOCK_BYTES,
             near: false,
             marks_first: false,
             remembers: true,
@@ -180,7 +180,7 @@ impl Data for FarFolder {
 
     async fn list(&self, prefix: &str, deep: bool, from: Option<&str>) -> Result<Page> {
         match self
-            .plain(Call::List {
+            .ask_without_body(Call::List {
                 prefix: prefix.to_owned(),
                 deep,
                 from: from.map(str::to_owned),
@@ -193,7 +193,10 @@ impl Data for FarFolder {
     }
 
     async fn head(&self, key: &Key) -> Result<Option<Object>> {
-        match self.plain(Call::Head { key: key.clone() }).await? {
+        match self
+            .ask_without_body(Call::Head { key: key.clone() })
+            .await?
+        {
             Answer::Object(object) => Ok(object),
             _ => unexpected(),
         }
@@ -234,7 +237,7 @@ impl Data for FarFolder {
         id: Option<&str>,
     ) -> Result<String> {
         match self
-            .plain(Call::Open {
+            .ask_without_body(Call::Open {
                 key: key.clone(),
                 shape,
                 marks: marks.clone(),
@@ -249,7 +252,7 @@ impl Data for FarFolder {
 
     async fn blocks(&self, key: &Key, id: &str) -> Result<Option<Vec<Block>>> {
         match self
-            .plain(Call::Blocks {
+            .ask_without_body(Call::Blocks {
                 key: key.clone(),
                 id: id.to_owned(),
             })
@@ -288,7 +291,7 @@ impl Data for FarFolder {
             blocks: blocks.to_vec(),
             marks: marks.clone(),
         };
-        match self.plain(call).await? {
+        match self.ask_without_body(call).await? {
             Answer::Done => Ok(()),
             _ => unexpected(),
         }
@@ -296,7 +299,7 @@ impl Data for FarFolder {
 
     async fn abandon(&self, key: &Key, id: &str) -> Result<()> {
         match self
-            .plain(Call::Abandon {
+            .ask_without_body(Call::Abandon {
                 key: key.clone(),
                 id: id.to_owned(),
             })
@@ -309,7 +312,7 @@ impl Data for FarFolder {
 
     async fn delete(&self, keys: &[Key]) -> Result<()> {
         match self
-            .plain(Call::Delete {
+            .ask_without_body(Call::Delete {
                 keys: keys.to_vec(),
             })
             .await?
@@ -321,7 +324,7 @@ impl Data for FarFolder {
 
     async fn delete_marks(&self, marks: &[FolderMark]) -> Result<()> {
         match self
-            .plain(Call::DeleteMarks {
+            .ask_without_body(Call::DeleteMarks {
                 marks: marks.to_vec(),
             })
             .await?

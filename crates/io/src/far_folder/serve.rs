@@ -1,6 +1,6 @@
-//! The folder's own side: this program on the host that has it, until its line ends.
+//! The far side: this program on the host that has the folder, until its session ends.
 
-use super::call::{Answer, Call, FolderHello, PROTOCOL};
+use super::call::{Answer, Call, FolderHello, PROTOCOL_VERSION};
 use crate::data::Data;
 use crate::folder::Folder;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -10,8 +10,8 @@ use towline_wire::daemon::Refusal;
 use towline_wire::frame;
 use towline_wire::line::GREETING;
 
-/// Nothing larger is sent in one piece.
-const LARGEST: u64 = 256 << 20;
+/// The largest body of one call.
+const MAX_BODY_BYTES: u64 = 256 << 20;
 
 /// Serves the folder at `path` on stdin and stdout.
 pub fn folder_main(name: &str, path: &Path) -> io::Result<()> {
@@ -25,7 +25,7 @@ pub fn folder_main(name: &str, path: &Path) -> io::Result<()> {
     frame::write(
         &mut output,
         &FolderHello {
-            protocol: PROTOCOL,
+            protocol: PROTOCOL_VERSION,
             program,
             refused: folder.as_ref().err().map(Refusal::from),
         },
@@ -51,7 +51,7 @@ fn body(call: &Call, input: &mut impl Read) -> io::Result<Vec<u8>> {
     let (Call::Write { size, .. } | Call::Put { size, .. }) = call else {
         return Ok(Vec::new());
     };
-    if *size > LARGEST {
+    if *size > MAX_BODY_BYTES {
         return Err(io::Error::new(
             io::ErrorKind::InvalidData,
             "a block is too large",

@@ -1,4 +1,5 @@
-//! The files below a folder in the order of their keys, however many: one open level at a time.
+//! The files below a folder, in the order of their keys. Only the entries of open folders are in
+//! memory.
 
 use crate::data::{Key, Marks, Object, UnsupportedEntry};
 use crate::tree::is_part;
@@ -8,20 +9,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// What comes next.
+/// One result of a walk.
 #[derive(Debug)]
 pub(super) enum Found {
     Object(Object),
-    Odd(UnsupportedEntry),
+    Unsupported(UnsupportedEntry),
     /// A folder with nothing in it.
     Empty(Key),
 }
 
-pub(super) const LEADS_OUT: &str = "a link that leads out of the folder";
+/// Why a link to a place outside the folder is left out.
+pub(super) const OUTSIDE_LINK_REASON: &str = "a link that leads out of the folder";
 
 #[derive(Debug)]
 struct Entry {
-    /// With a `/` at the end if it is a folder, so that entries sort as their keys do.
+    /// The name of a folder ends in `/`, so that entries sort as their keys do.
     name: String,
     is_link: bool,
 }
@@ -29,19 +31,19 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct Walker {
     root: PathBuf,
-    /// For each open folder: its prefix, and what is left of it, last first.
+    /// For each open folder: its prefix and its remaining entries, in reverse order.
     open: Vec<(String, Vec<Entry>)>,
-    odd: Vec<UnsupportedEntry>,
+    unsupported: Vec<UnsupportedEntry>,
     empty: Option<Key>,
 }
 
 impl Walker {
-    /// Begins below `prefix`, behind the key `after`.
+    /// Begins below `prefix`, after the key `after`.
     pub(super) fn new(root: &Path, prefix: &str, after: Option<&str>) -> Self {
         let mut walker = Self {
             root: root.to_owned(),
             open: Vec::new(),
-            odd: Vec::new(),
+            unsupported: Vec::new(),
             empty: None,
         };
         let mut prefix = prefix.to_owned();
@@ -69,20 +71,20 @@ impl Walker {
     }
 
     fn enter(&mut self, prefix: String) {
-        match read(&self.root.join(&prefix), &prefix, &mut self.odd) {
+        match read(&self.root.join(&prefix), &prefix, &mut self.unsupported) {
             Ok(entries) => {
-                if entries.is_empty() && self.odd.is_empty() {
+                if entries.is_empty() && self.unsupported.is_empty() {
                     self.empty = Key::new(prefix.trim_end_matches('/')).ok();
                 }
                 self.open.push((prefix, entries));
             }
-            // A folder that went away holds nothing.
+            // A folder that was removed holds nothing.
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
                 ) => {}
-            Err(error) => self.odd.push(UnsupportedEntry {
+            Err(error) => self.unsupported.push(UnsupportedEntry {
                 name: prefix,
                 why: format!("cannot be read: {error}"),
                 is_failure: true,
@@ -96,8 +98,8 @@ impl Iterator for Walker {
 
     fn next(&mut self) -> Option<Found> {
         loop {
-            if let Some(odd) = self.odd.pop() {
-                return Some(Found::Odd(odd));
+            if let Some(unsupported) = self.unsupported.pop() {
+                return Some(Found::Unsupported(unsupported));
             }
             if let Some(folder) = self.empty.take() {
                 return Some(Found::Empty(folder));
@@ -112,12 +114,12 @@ impl Iterator for Walker {
                 self.enter(name);
                 continue;
             }
-            match look(&self.root, &name, entry.is_link) {
+            match inspect(&self.root, &name, entry.is_link) {
                 Ok(Some(found)) => return Some(found),
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound && !entry.is_link => {}
                 Err(error) => {
-                    return Some(Found::Odd(UnsupportedEntry {
+                    return Some(Found::Unsupported(UnsupportedEntry {
                         name,
                         why: format!("cannot be read: {error}"),
                         is_failure: !entry.is_link,
@@ -128,8 +130,12 @@ impl Iterator for Walker {
     }
 }
 
-/// The entries of one folder, last first.
-fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Result<Vec<Entry>> {
+/// The entries of one folder, in reverse order.
+fn read(
+    path: &Path,
+    prefix: &str,
+    unsupported: &mut Vec<UnsupportedEntry>,
+) -> io::Result<Vec<Entry>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(path)? {
         let entry = entry?;
@@ -139,7 +145,7 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
                 "{prefix}{}",
                 String::from_utf8_lossy(raw.as_bytes()).escape_debug()
             );
-            odd.push(UnsupportedEntry {
+            unsupported.push(UnsupportedEntry {
                 name,
                 why: "its name is not UTF-8".to_owned(),
                 is_failure: true,
@@ -147,7 +153,7 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
             continue;
         };
         if let Err(why) = Key::new(name) {
-            odd.push(UnsupportedEntry {
+            unsupported.push(UnsupportedEntry {
                 name: format!("{prefix}{}", crate::data::shown(name)),
                 why,
                 is_failure: true,
@@ -172,11 +178,11 @@ fn read(path: &Path, prefix: &str, odd: &mut Vec<UnsupportedEntry>) -> io::Resul
     Ok(entries)
 }
 
-/// A file, or why it is left out.
-fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
+/// A file, or the reason why it is left out.
+fn inspect(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let path = root.join(name);
-    let odd = |why: &str| {
-        Ok(Some(Found::Odd(UnsupportedEntry {
+    let unsupported = |why: &str| {
+        Ok(Some(Found::Unsupported(UnsupportedEntry {
             name: name.to_owned(),
             why: why.to_owned(),
             is_failure: false,
@@ -185,14 +191,14 @@ fn look(root: &Path, name: &str, is_link: bool) -> io::Result<Option<Found>> {
     let metadata = fs::metadata(&path)?;
     if is_link {
         if !path.canonicalize()?.starts_with(root.canonicalize()?) {
-            return odd(LEADS_OUT);
+            return unsupported(OUTSIDE_LINK_REASON);
         }
         if metadata.is_dir() {
-            return odd("a link to a folder");
+            return unsupported("a link to a folder");
         }
     }
     if !metadata.is_file() {
-        return odd("neither a file nor a folder");
+        return unsupported("neither a file nor a folder");
     }
     Ok(Key::new(name)
         .ok()
@@ -219,7 +225,7 @@ pub(super) fn object(key: Key, metadata: &Metadata) -> Object {
     }
 }
 
-/// Changes whenever the bytes may have.
+/// A text that changes whenever the bytes may have changed.
 pub(super) fn version(metadata: &Metadata) -> String {
     format!(
         "{}-{}.{:09}-{}",
@@ -238,14 +244,14 @@ mod tests {
         walker
             .map(|found| match found {
                 Found::Object(object) => object.key.to_string(),
-                Found::Odd(odd) => format!("! {}", odd.name),
+                Found::Unsupported(unsupported) => format!("! {}", unsupported.name),
                 Found::Empty(folder) => format!("{folder}/"),
             })
             .collect()
     }
 
     #[test]
-    fn keys_come_in_their_order_from_anywhere() {
+    fn keys_come_in_order_from_any_start() {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["a/b/c", "a.b", "a/z", "a0", "b", "a-/x", "ü"] {
             let path = folder.path().join(name);
@@ -285,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_travel_is_named() {
+    fn unsupported_entries_are_named() {
         use std::os::unix::ffi::OsStrExt;
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path();

@@ -7,14 +7,14 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Instant;
 
-/// Dropped before its end was seen, all of it is killed.
+/// The group is killed if this is dropped before the program has ended.
 #[derive(Debug)]
 pub(super) struct Group {
     child: Child,
     code: Option<i32>,
     is_signalled: bool,
-    /// Ours alone, or the group that has the terminal.
-    own: bool,
+    /// Whether it has a group of its own, or shares that of this process.
+    is_own: bool,
 }
 
 impl Group {
@@ -23,17 +23,17 @@ impl Group {
             child: command.process_group(0).spawn()?,
             code: None,
             is_signalled: false,
-            own: true,
+            is_own: true,
         })
     }
 
-    /// In the group of this process, which may read the terminal.
+    /// Starts it in the group of this process, which may read the terminal.
     pub(super) fn start_at_terminal(command: &mut Command) -> io::Result<Self> {
         Ok(Self {
             child: command.spawn()?,
             code: None,
             is_signalled: false,
-            own: false,
+            is_own: false,
         })
     }
 
@@ -51,19 +51,19 @@ impl Group {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
-    /// Whether a signal ended it, once its end was seen.
+    /// Whether a signal ended it; false while it runs.
     pub(super) fn is_signalled(&self) -> bool {
         self.is_signalled
     }
 
-    /// The leader is not collected before its end is asked for: its number is nobody else's until
-    /// then.
+    /// Kills all of it. The pid of the leader is still ours, because the leader is not reaped
+    /// before [`Self::wait`].
     pub(super) fn kill(&mut self) {
         if self.code.is_some() {
             return;
         }
         match self.leader() {
-            Some(leader) if self.own => {
+            Some(leader) if self.is_own => {
                 let _ = kill_process_group(leader, Signal::KILL);
             }
             _ => {
@@ -94,15 +94,15 @@ impl Group {
         Ok(code)
     }
 
-    /// As [`Self::wait`]; `None` when it still runs at `deadline`. What it started may run on
-    /// either way.
+    /// As [`Self::wait`]; `None` if it still runs at `deadline`. Its children may run on either
+    /// way.
     pub(super) fn wait_until(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
         let (Some(deadline), Some(leader), None) = (deadline, self.leader(), self.code) else {
             return self.wait().map(Some);
         };
         let (sender, ended) = channel();
         std::thread::Builder::new().spawn(move || {
-            // Seen, not collected.
+            // `NOWAIT` leaves the process to be reaped later.
             while matches!(
                 rustix::process::waitid(
                     WaitId::Pid(leader),

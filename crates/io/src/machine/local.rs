@@ -1,9 +1,9 @@
-//! This machine as a transport: for tests of what is made for others, and for a cluster whose
-//! login host it is.
+//! This machine as a transport: for tests, and for a cluster whose login host it is.
 
-use super::relay::{Far, Relay};
+use super::relay::{Relay, RemoteEnd};
 use super::running::Running;
-use super::{check, deadline, is_missing, shown, token};
+use super::{check, deadline, is_missing, shown};
+use crate::random::token;
 use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -28,22 +28,22 @@ impl LocalTransport {
         Self { home: home.into() }
     }
 
-    fn start(&self, words: &[&str]) -> Result<Result<Running, Ran>> {
-        check(words)?;
+    fn start(&self, argv: &[&str]) -> Result<Result<Running, Ran>> {
+        check(argv)?;
         match Running::start(
-            Command::new(words[0])
-                .args(&words[1..])
+            Command::new(argv[0])
+                .args(&argv[1..])
                 .current_dir(&self.home),
         ) {
             Ok(running) => Ok(Ok(running)),
-            // As a shell says it, and so every other machine.
+            // The codes of a shell, as on every other machine.
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
                 ) && self.home.is_dir() =>
             {
-                let code = if is_missing(words[0].as_ref(), &error) {
+                let code = if is_missing(argv[0].as_ref(), &error) {
                     127
                 } else {
                     126
@@ -51,12 +51,12 @@ impl LocalTransport {
                 Ok(Err(Ran {
                     code,
                     out: Vec::new(),
-                    err: format!("{}: {error}\n", words[0]).into_bytes(),
+                    err: format!("{}: {error}\n", argv[0]).into_bytes(),
                 }))
             }
             Err(error) => Err(Error::refused(format!(
                 "`{}` cannot be started in {}",
-                words[0],
+                argv[0],
                 self.home.display()
             ))
             .source_error(error)),
@@ -81,8 +81,8 @@ impl Transport for LocalTransport {
         Ok(())
     }
 
-    fn run(&self, words: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
-        let mut running = match self.start(words)? {
+    fn run(&self, argv: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
+        let mut running = match self.start(argv)? {
             Ok(running) => running,
             Err(ran) => return Ok(ran),
         };
@@ -90,18 +90,18 @@ impl Transport for LocalTransport {
             Ok(Some(ran)) => Ok(ran),
             Ok(None) => Err(Error::unreachable(format!(
                 "`{}` did not end within {limit:?}; it was killed",
-                shown(words)
+                shown(argv)
             ))),
             Err(error) => Err(Error::unreachable(format!(
                 "the end of `{}` was not seen",
-                shown(words)
+                shown(argv)
             ))
             .source_error(error)),
         }
     }
 
-    fn spawn(&self, words: &[&str]) -> Result<Box<dyn Session>> {
-        match self.start(words)? {
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Session>> {
+        match self.start(argv)? {
             Ok(running) => Ok(Box::new(LocalSession(running))),
             Err(ran) => Ok(Box::new(NoSession(ran))),
         }
@@ -166,7 +166,7 @@ impl Transport for LocalTransport {
                 far.try_clone().map_err(failed)?,
             );
             let end = move || drop(end.shutdown(Shutdown::Both));
-            Ok(Far {
+            Ok(RemoteEnd {
                 from: Box::new(from),
                 to: Box::new(ToPeer(far)),
                 is_cut: Box::new(|| false),
@@ -196,7 +196,7 @@ fn write(path: &Path, bytes: &mut dyn Read, mode: u32) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut file = File::from(rustix::fs::open(path, flags, Mode::from_raw_mode(0o600))?);
     io::copy(bytes, &mut file)?;
-    // Not the mask's choice.
+    // The umask does not apply here.
     file.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
     file.sync_all()
 }
@@ -210,7 +210,7 @@ fn read(path: &Path, range: &Range<u64>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The way to a peer; the peer learns when nothing more comes.
+/// Writes to a peer. When it is dropped, the peer learns that nothing more comes.
 struct ToPeer(TcpStream);
 
 impl Write for ToPeer {
@@ -238,7 +238,7 @@ impl Session for LocalSession {
         self.0.output()
     }
     fn said(&self) -> String {
-        String::from_utf8_lossy(&self.0.said().so_far()).into_owned()
+        String::from_utf8_lossy(&self.0.stderr().so_far()).into_owned()
     }
     fn wait(&mut self) -> Result<i32> {
         let ended = self.0.wait(None).map_err(|error| {
@@ -251,7 +251,7 @@ impl Session for LocalSession {
     }
 }
 
-/// Of a program that is not there, told as a shell tells it.
+/// The session of a missing program, which ends as a shell would end it.
 struct NoSession(Ran);
 
 impl Session for NoSession {

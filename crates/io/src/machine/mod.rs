@@ -1,8 +1,7 @@
 //! Machines: this one, and those that the system's `ssh` reaches.
 //!
-//! Both keep the contract of [`towline_core::transport::Transport`]. What is sent to a shell is
-//! quoted in [`quote`] and nowhere else; no connection is opened but through one master for each
-//! host.
+//! Both keep the contract of [`towline_core::transport::Transport`]. Commands for a shell are
+//! quoted in [`quote`]. All connections to a host go through one master process.
 
 pub(crate) mod group;
 mod local;
@@ -12,33 +11,32 @@ pub(crate) mod running;
 mod ssh;
 
 pub use local::LocalTransport;
-pub(crate) use ssh::{Channel, Heard};
-pub use ssh::{Client, LONGEST_FOLDER, SshTransport};
+pub(crate) use ssh::{Channel, VerboseChannel};
+pub use ssh::{Client, MAX_SOCKET_FOLDER_BYTES, SshTransport};
 
 use std::ffi::OsStr;
-use std::fmt::Write;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::{Error, Result};
 
-/// Words that a program can be started with at all.
-fn check(words: &[&str]) -> Result<()> {
-    match words.first() {
+/// An error for an `argv` that no program can be started with.
+fn check(argv: &[&str]) -> Result<()> {
+    match argv.first() {
         None | Some(&"") => Err(Error::bug("there is no word to run")),
-        // Some shells would take it for an option of theirs.
+        // Some shells would take it for an option of their own.
         Some(program) if program.starts_with('-') => Err(Error::refused(format!(
             "`{program}` cannot be a program: it begins with a dash"
         ))),
-        _ if words.iter().any(|word| word.contains('\0')) => Err(Error::refused(
+        _ if argv.iter().any(|word| word.contains('\0')) => Err(Error::refused(
             "a word holds a NUL byte, which no program can be given",
         )),
         _ => Ok(()),
     }
 }
 
-/// Whether a program could not be started because there is none. A folder of the path that may not
-/// be looked into makes the kernel say something else.
+/// Whether a program could not be started because it does not exist. If a folder of `PATH` may not
+/// be searched, the kernel reports another error.
 pub(crate) fn is_missing(program: &OsStr, error: &io::Error) -> bool {
     let is_there = |folder: PathBuf| folder.join(program).is_file();
     match error.kind() {
@@ -50,27 +48,16 @@ pub(crate) fn is_missing(program: &OsStr, error: &io::Error) -> bool {
     }
 }
 
-/// A limit may be as good as none.
+/// The end of `limit`, also of one that is too long for the clock.
 fn deadline(limit: Duration) -> Instant {
     let now = Instant::now();
     now.checked_add(limit)
         .unwrap_or_else(|| now + Duration::from_secs(1 << 30))
 }
 
-/// What nobody can guess or has by chance.
-fn token() -> Result<String> {
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| Error::bug("the machine gives no random bytes").source_error(error))?;
-    Ok(bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    }))
-}
-
-/// The words of a command for messages, not too many.
-fn shown(words: &[&str]) -> String {
-    let line = words.join(" ");
+/// The beginning of a command, for messages.
+fn shown(argv: &[&str]) -> String {
+    let line = argv.join(" ");
     let line = line.lines().next().unwrap_or_default();
     if line.chars().count() > 60 {
         line.chars().take(59).chain(['…']).collect()

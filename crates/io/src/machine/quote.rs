@@ -1,8 +1,8 @@
-//! Words for a shell, so that they arrive as they are. Nothing else in the program quotes.
+//! Arguments for a shell, quoted so that they arrive unchanged.
 
 use std::fmt::Write;
 
-/// One word for a POSIX shell.
+/// One argument for a POSIX shell.
 pub fn word(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:,+@".contains(&byte);
     if !word.is_empty() && word.bytes().all(is_plain) {
@@ -13,21 +13,20 @@ pub fn word(word: &str) -> String {
 }
 
 /// A command for a POSIX shell.
-pub fn line(words: &[&str]) -> String {
-    words
-        .iter()
+pub fn line(argv: &[&str]) -> String {
+    argv.iter()
         .map(|each| word(each))
         .collect::<Vec<_>>()
         .join(" ")
 }
 
-/// A command for the shell of a login, whichever it is: that shell becomes the program.
+/// A command for any login shell; that shell becomes the program by `exec`.
 ///
-/// Within single quotes csh still sees `!` and the end of a line, fish a backslash. Where such a
-/// byte is in the words they travel as octal numbers in a text that all shells read alike, and
-/// `/bin/sh` reads the rest.
-pub fn login_line(words: &[&str]) -> String {
-    let line = format!("exec {}", line(words));
+/// Within single quotes csh still interprets `!` and the end of a line, fish a backslash. Arguments
+/// with such bytes travel as octal numbers in a text that all shells read alike, and `/bin/sh`
+/// decodes it.
+pub fn login_line(argv: &[&str]) -> String {
+    let line = format!("exec {}", line(argv));
     let differs =
         |byte: u8| matches!(byte, b'\\' | b'!') || byte.is_ascii_control() || !byte.is_ascii();
     if !line.bytes().any(differs) {
@@ -35,7 +34,7 @@ pub fn login_line(words: &[&str]) -> String {
     }
     let mut octal = String::with_capacity(line.len() * 2);
     for byte in line.bytes() {
-        // The text stands in double quotes within single ones.
+        // The text stands in double quotes within single quotes.
         if differs(byte) || matches!(byte, b'\'' | b'"' | b'$' | b'`') {
             let _ = write!(octal, "\\0{byte:03o}");
         } else {
@@ -51,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
     use std::process::{Command, Stdio};
 
-    /// What a program is given when `line` goes through `shell`.
+    /// The arguments of a program when `line` goes through `shell`.
     fn given(shell: &[&str], line: &str) -> Vec<Vec<u8>> {
         let output = Command::new(shell[0])
             .args(&shell[1..])
@@ -64,29 +63,30 @@ mod tests {
             output.status.success() && output.stderr.is_empty(),
             "{shell:?} {line:?}: {output:?}"
         );
-        let mut words: Vec<Vec<u8>> = output
+        let mut argv: Vec<Vec<u8>> = output
             .stdout
             .split(|byte| *byte == 0)
             .map(<[u8]>::to_vec)
             .collect();
-        assert_eq!(words.pop(), Some(Vec::new()));
-        words
+        assert_eq!(argv.pop(), Some(Vec::new()));
+        argv
     }
 
-    fn check(shell: &[&str], make: fn(&[&str]) -> String, words: &[String]) {
-        // Not the shell's own `printf`, which would not be started. It prints nothing at all when
-        // it has no word.
+    fn check(shell: &[&str], make: fn(&[&str]) -> String, argv: &[String]) {
+        // The shell's own `printf` would not be started as a program. It prints nothing if it has
+        // no argument.
         let program = ["/usr/bin/printf", "%s\\0", "first"];
         let all: Vec<&str> = program
             .into_iter()
-            .chain(words.iter().map(String::as_str))
+            .chain(argv.iter().map(String::as_str))
             .collect();
         let expected: Vec<&[u8]> = all[2..].iter().map(|word| word.as_bytes()).collect();
         assert_eq!(given(shell, &make(&all)), expected, "{shell:?}");
     }
 
-    /// Shells that users have for their login, where they are installed; the first two always are.
-    const SHELLS: [&[&str]; 7] = [
+    /// Users have these shells for their login. A shell that is not installed is skipped; the first
+    /// two always are.
+    const LOGIN_SHELLS: [&[&str]; 7] = [
         &["sh"],
         &["bash", "--norc"],
         &["dash"],
@@ -118,19 +118,19 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn words_pass_a_posix_shell(words in hostile()) {
-            check(&["sh"], line, &words);
+        fn arguments_pass_a_posix_shell(argv in hostile()) {
+            check(&["sh"], line, &argv);
         }
 
         #[test]
-        fn words_pass_a_login_shell(words in hostile()) {
-            check(&["bash", "--norc"], login_line, &words);
+        fn arguments_pass_a_login_shell(argv in hostile()) {
+            check(&["bash", "--norc"], login_line, &argv);
         }
     }
 
     #[test]
-    fn words_pass_every_shell_that_is_here() {
-        let words = [
+    fn arguments_pass_every_installed_shell() {
+        let argv = [
             "",
             " ",
             "-n",
@@ -153,9 +153,9 @@ mod tests {
             "%s",
             "#",
         ];
-        let words = words.map(str::to_owned);
-        for shell in SHELLS.into_iter().filter(|shell| is_there(shell)) {
-            check(shell, login_line, &words);
+        let argv = argv.map(str::to_owned);
+        for shell in LOGIN_SHELLS.into_iter().filter(|shell| is_there(shell)) {
+            check(shell, login_line, &argv);
             check(
                 shell,
                 login_line,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_words_stay_readable() {
+    fn plain_arguments_stay_readable() {
         assert_eq!(line(&["squeue", "-h", "--me"]), "squeue -h --me");
         assert_eq!(login_line(&["cat", "/a b"]), "exec cat '/a b'");
         assert_eq!(line(&["A=b", "", "it's"]), r"'A=b' '' 'it'\''s'");

@@ -1,4 +1,4 @@
-//! A port of loopback whose connections are carried to somewhere else.
+//! A port of loopback whose connections are relayed to another place.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -9,37 +9,37 @@ use std::time::Duration;
 use towline_core::transport::Forward;
 use towline_core::{Error, Result};
 
-/// The far end of one connection.
-pub(crate) struct Far {
+/// The remote end of one connection.
+pub(crate) struct RemoteEnd {
     pub(crate) from: Box<dyn Read + Send>,
-    /// Dropped, it tells the other side that nothing more comes.
+    /// When it is dropped, the other side learns that nothing more comes.
     pub(crate) to: Box<dyn Write + Send>,
-    /// Whether what ended `from` was no hanging up, but a loss.
+    /// Whether `from` ended because the connection was lost, not closed.
     pub(crate) is_cut: Box<dyn Fn() -> bool + Send>,
-    /// Ends both ways.
+    /// Closes both directions.
     pub(crate) end: Box<dyn FnOnce() + Send>,
 }
 
-pub(crate) type Dial = Box<dyn Fn() -> Result<Far> + Send + Sync>;
-type End = (u64, Box<dyn FnOnce() + Send>);
+pub(crate) type Dial = Box<dyn Fn() -> Result<RemoteEnd> + Send + Sync>;
+type Closer = (u64, Box<dyn FnOnce() + Send>);
 
-/// What happens on a relay's connections, for whoever wants to know.
-pub(crate) trait Notices: Send + Sync {
-    /// One came, and is about to be dialled.
-    fn came(&self) {}
-    /// Something was heard from the far side.
-    fn heard(&self) {}
-    /// One could not be dialled, or was cut off.
-    fn broke(&self) {}
+/// Learns what happens on a relay's connections.
+pub(crate) trait RelayObserver: Send + Sync {
+    /// A program connected; the remote end is dialled next.
+    fn connected(&self) {}
+    /// Data came from the remote end.
+    fn received(&self) {}
+    /// The remote end could not be dialled, or the connection was lost.
+    fn broken(&self) {}
 }
 
-struct Nobody;
-impl Notices for Nobody {}
+struct NoObserver;
+impl RelayObserver for NoObserver {}
 
-/// More than this at once are hung up on.
-const MOST: usize = 256;
+/// Connections at once; any more are closed.
+const MAX_CONNECTIONS: usize = 256;
 
-/// Dropped, it takes no more connections and cuts those it has.
+/// When it is dropped, it takes no more connections and closes those it has.
 pub(crate) struct Relay {
     port: u16,
     shared: Arc<Shared>,
@@ -47,11 +47,11 @@ pub(crate) struct Relay {
 
 struct Shared {
     dial: Dial,
-    notices: Arc<dyn Notices>,
+    observer: Arc<dyn RelayObserver>,
     is_over: AtomicBool,
-    next: AtomicU64,
-    many: AtomicUsize,
-    ends: Mutex<Vec<End>>,
+    next_number: AtomicU64,
+    open_count: AtomicUsize,
+    closers: Mutex<Vec<Closer>>,
 }
 
 impl fmt::Debug for Relay {
@@ -61,31 +61,31 @@ impl fmt::Debug for Relay {
 }
 
 impl Relay {
-    /// On any port. Each connection is dialled when it comes, so that a far side that was away and
-    /// came back is found again.
+    /// Relays from any free port. Each connection dials anew, so that a remote end that was away is
+    /// found again.
     pub(crate) fn start(dial: Dial) -> Result<Self> {
         let failed = |error: io::Error| {
             Error::refused("no port of loopback can be opened").source_error(error)
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
-        Self::on(listener, dial, Arc::new(Nobody)).map_err(failed)
+        Self::on(listener, dial, Arc::new(NoObserver)).map_err(failed)
     }
 
-    /// On a port that is ours already.
+    /// Relays from a port that is open already.
     pub(crate) fn on(
         listener: TcpListener,
         dial: Dial,
-        notices: Arc<dyn Notices>,
+        observer: Arc<dyn RelayObserver>,
     ) -> io::Result<Self> {
         let port = listener.local_addr()?.port();
-        let (next, many) = (AtomicU64::new(0), AtomicUsize::new(0));
+        let (next_number, open_count) = (AtomicU64::new(0), AtomicUsize::new(0));
         let shared = Arc::new(Shared {
             dial,
-            notices,
+            observer,
             is_over: AtomicBool::new(false),
-            next,
-            many,
-            ends: Mutex::default(),
+            next_number,
+            open_count,
+            closers: Mutex::default(),
         });
         let own = shared.clone();
         std::thread::Builder::new().spawn(move || {
@@ -94,22 +94,22 @@ impl Relay {
                     return;
                 }
                 let Ok(near) = near else {
-                    // Out of descriptors, perhaps: the next may do better.
+                    // Perhaps we are out of descriptors: the next may succeed.
                     std::thread::sleep(Duration::from_millis(20));
                     continue;
                 };
-                if own.many.fetch_add(1, Ordering::SeqCst) >= MOST {
-                    own.many.fetch_sub(1, Ordering::SeqCst);
+                if own.open_count.fetch_add(1, Ordering::SeqCst) >= MAX_CONNECTIONS {
+                    own.open_count.fetch_sub(1, Ordering::SeqCst);
                     continue;
                 }
                 let shared = own.clone();
                 let carried = std::thread::Builder::new().spawn(move || {
                     shared.carry(&near);
-                    shared.many.fetch_sub(1, Ordering::SeqCst);
+                    shared.open_count.fetch_sub(1, Ordering::SeqCst);
                 });
                 if carried.is_err() {
-                    // Hung up on, as one too many.
-                    own.many.fetch_sub(1, Ordering::SeqCst);
+                    // The connection is closed, as one too many would be.
+                    own.open_count.fetch_sub(1, Ordering::SeqCst);
                 }
             }
         })?;
@@ -126,39 +126,39 @@ impl Forward for Relay {
 impl Drop for Relay {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::SeqCst);
-        // Whoever waits for a connection gets this one.
+        // Wakes the thread that waits for the next connection.
         let _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
-        for (_, end) in std::mem::take(&mut *self.shared.ends()) {
+        for (_, end) in std::mem::take(&mut *self.shared.closers()) {
             end();
         }
     }
 }
 
 impl Shared {
-    fn ends(&self) -> std::sync::MutexGuard<'_, Vec<End>> {
-        self.ends.lock().expect("no panic while held")
+    fn closers(&self) -> std::sync::MutexGuard<'_, Vec<Closer>> {
+        self.closers.lock().expect("no panic while held")
     }
 
     fn carry(&self, near: &TcpStream) {
         let _ = near.set_nodelay(true);
-        self.notices.came();
+        self.observer.connected();
         let (Ok(mut reading), Ok(mut writing), Ok(ending), Ok(mut far)) = (
             near.try_clone(),
             near.try_clone(),
             near.try_clone(),
             (self.dial)(),
         ) else {
-            // The program here learns of it as of any server that hangs up.
+            // To the local program this looks like a server that hangs up.
             let _ = near.shutdown(Shutdown::Both);
-            return self.notices.broke();
+            return self.observer.broken();
         };
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let end = far.end;
         let end_both = move || {
             end();
             let _ = ending.shutdown(Shutdown::Both);
         };
-        self.ends().push((number, Box::new(end_both)));
+        self.closers().push((number, Box::new(end_both)));
         if self.is_over.load(Ordering::SeqCst) {
             return self.end(number);
         }
@@ -166,26 +166,25 @@ impl Shared {
             let _ = io::copy(&mut reading, &mut far.to);
         }) else {
             self.end(number);
-            return self.notices.broke();
+            return self.observer.broken();
         };
-        self.bring(&mut *far.from, &mut writing);
+        self.copy_back(&mut *far.from, &mut writing);
         if (far.is_cut)() {
             self.end(number);
-            self.notices.broke();
+            self.observer.broken();
         }
-        // The far side has said all. What still goes up is for nobody once it has left, and it says
-        // so itself.
+        // The remote end has sent all. It closes the other direction itself once it has left.
         let _ = writing.shutdown(Shutdown::Write);
         let _ = upwards.join();
         self.end(number);
     }
 
-    fn bring(&self, from: &mut dyn Read, to: &mut TcpStream) {
+    fn copy_back(&self, from: &mut dyn Read, to: &mut TcpStream) {
         let mut piece = vec![0; 64 << 10];
         loop {
             match from.read(&mut piece) {
                 Ok(count @ 1..) => {
-                    self.notices.heard();
+                    self.observer.received();
                     if to.write_all(&piece[..count]).is_err() {
                         return;
                     }
@@ -197,12 +196,12 @@ impl Shared {
     }
 
     fn end(&self, number: u64) {
-        let mut ends = self.ends();
-        let found = ends
+        let mut closers = self.closers();
+        let found = closers
             .iter()
             .position(|(each, _)| *each == number)
-            .map(|at| ends.swap_remove(at));
-        drop(ends);
+            .map(|at| closers.swap_remove(at));
+        drop(closers);
         if let Some((_, end)) = found {
             end();
         }

@@ -1,4 +1,4 @@
-//! A program that runs, and its three pipes.
+//! A running program and its three pipes.
 
 use super::group::Group;
 use std::io::{self, Read, Write};
@@ -8,50 +8,56 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use towline_core::transport::Ran;
 
-/// How much of stderr is kept: the end of it.
-const KEPT: usize = 1 << 20;
+/// At least this many bytes at the end of stderr are kept.
+const STDERR_KEPT_BYTES: usize = 1 << 20;
 
-/// How long stderr may stay open after its program has ended: somebody it left behind may hold it.
-const AFTERMATH: Duration = Duration::from_secs(2);
+/// How long stderr may stay open after its program has ended: a process that it left behind may
+/// hold it.
+const STDERR_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What a program has written on stderr so far.
+/// The output that a program has written to a pipe so far.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Said(Arc<(Mutex<Heard>, Condvar)>);
+pub(crate) struct CapturedOutput(Arc<(Mutex<Captured>, Condvar)>);
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Captured {
     bytes: Vec<u8>,
-    is_all: bool,
+    is_complete: bool,
 }
 
-impl Said {
-    /// Listens until nobody holds the pipe any more; with `aloud` the user hears it too.
-    pub(crate) fn listen(mut pipe: impl Read + Send + 'static, aloud: bool) -> io::Result<Self> {
-        let said = Self::default();
-        let heard = said.clone();
+impl CapturedOutput {
+    /// Reads until the pipe is closed. With `echo` it is also written to our stderr.
+    pub(crate) fn listen(mut pipe: impl Read + Send + 'static, echo: bool) -> io::Result<Self> {
+        let stderr = Self::default();
+        let captured = stderr.clone();
         std::thread::Builder::new().spawn(move || {
             let mut piece = [0; 8192];
             loop {
                 match pipe.read(&mut piece) {
-                    Ok(count @ 1..) => heard.add(&piece[..count], aloud),
+                    Ok(count @ 1..) => captured.add(&piece[..count], echo),
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     _ => break,
                 }
             }
-            heard.0.0.lock().expect("no panic while held").is_all = true;
-            heard.0.1.notify_all();
+            captured
+                .0
+                .0
+                .lock()
+                .expect("no panic while held")
+                .is_complete = true;
+            captured.0.1.notify_all();
         })?;
-        Ok(said)
+        Ok(stderr)
     }
 
-    fn add(&self, piece: &[u8], aloud: bool) {
-        if aloud {
+    fn add(&self, piece: &[u8], echo: bool) {
+        if echo {
             let _ = io::stderr().write_all(piece);
         }
         let bytes = &mut self.0.0.lock().expect("no panic while held").bytes;
         bytes.extend_from_slice(piece);
-        if bytes.len() > 2 * KEPT {
-            bytes.drain(..bytes.len() - KEPT);
+        if bytes.len() > 2 * STDERR_KEPT_BYTES {
+            bytes.drain(..bytes.len() - STDERR_KEPT_BYTES);
         }
     }
 
@@ -59,13 +65,15 @@ impl Said {
         self.0.0.lock().expect("no panic while held").bytes.clone()
     }
 
-    /// All of it, once the program has ended.
-    pub(crate) fn at_last(&self) -> Vec<u8> {
-        let heard = self.0.0.lock().expect("no panic while held");
+    /// Waits for the end of the pipe, for a program that has ended; all of its output.
+    pub(crate) fn wait_for_all(&self) -> Vec<u8> {
+        let captured = self.0.0.lock().expect("no panic while held");
         let waited = self
             .0
             .1
-            .wait_timeout_while(heard, AFTERMATH, |heard| !heard.is_all);
+            .wait_timeout_while(captured, STDERR_CLOSE_TIMEOUT, |captured| {
+                !captured.is_complete
+            });
         waited.expect("no panic while held").0.bytes.clone()
     }
 }
@@ -74,7 +82,7 @@ pub(crate) struct Running {
     group: Group,
     input: Option<Box<dyn Write + Send>>,
     output: Option<Box<dyn Read + Send>>,
-    said: Said,
+    stderr: CapturedOutput,
 }
 
 impl std::fmt::Debug for Running {
@@ -91,9 +99,9 @@ impl Running {
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped()),
         )?;
-        let said = group
+        let stderr = group
             .errors()
-            .map(|pipe| Said::listen(pipe, false))
+            .map(|pipe| CapturedOutput::listen(pipe, false))
             .transpose()?
             .unwrap_or_default();
         let input = group
@@ -106,7 +114,7 @@ impl Running {
             group,
             input,
             output,
-            said,
+            stderr,
         })
     }
 
@@ -116,12 +124,12 @@ impl Running {
     pub(crate) fn output(&mut self) -> Option<Box<dyn Read + Send>> {
         self.output.take()
     }
-    /// Gives back what is left of its output.
+    /// Puts back the rest of its output.
     pub(crate) fn set_output(&mut self, output: Box<dyn Read + Send>) {
         self.output = Some(output);
     }
-    pub(crate) fn said(&self) -> &Said {
-        &self.said
+    pub(crate) fn stderr(&self) -> &CapturedOutput {
+        &self.stderr
     }
     /// Whether a signal ended it, once its end was seen.
     pub(crate) fn is_signalled(&self) -> bool {
@@ -135,7 +143,7 @@ impl Running {
         self.group.ended().unwrap_or(Some(1))
     }
 
-    /// Its code, when it has ended and all it said was heard. What nobody reads of its output is
+    /// Waits for its end and for the end of stderr; its exit code. Output that nobody reads is
     /// thrown away.
     pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> io::Result<Option<i32>> {
         drop(self.input.take());
@@ -144,17 +152,17 @@ impl Running {
         }
         let code = self.group.wait_until(deadline)?;
         if code.is_some() {
-            self.said.at_last();
+            self.stderr.wait_for_all();
         }
         Ok(code)
     }
 
-    /// To its end with `input`; `None` when the deadline came first. The end is also that of its
-    /// output, which others may hold whom it started.
+    /// Writes `input` and waits for the end; `None` if the deadline came first. The end includes
+    /// the end of its output, which a process that it started may hold open.
     pub(crate) fn finish(&mut self, input: &[u8], deadline: Instant) -> io::Result<Option<Ran>> {
         if let (Some(mut pipe), false) = (self.input.take(), input.is_empty()) {
             let input = input.to_vec();
-            // It may not want all of it.
+            // It may not read all of it.
             std::thread::Builder::new().spawn(move || pipe.write_all(&input))?;
         }
         let (sender, read) = channel();
@@ -176,7 +184,7 @@ impl Running {
         Ok(Some(Ran {
             code,
             out,
-            err: self.said.at_last(),
+            err: self.stderr.wait_for_all(),
         }))
     }
 }

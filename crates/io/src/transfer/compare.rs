@@ -1,6 +1,6 @@
-//! Whether an object need not be sent.
+//! Whether an object is already at the target.
 
-use super::{BLOCK, hash};
+use super::{BLOCK_BYTES, hash};
 use crate::data::{Data, Object, Shape};
 use md5::{Digest, Md5};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ pub enum Verdict {
     EqualByTime,
     EqualByHash,
     Different,
-    /// The marks do not say; contents must be compared.
+    /// The marks do not decide it; contents must be compared.
     Unknown,
 }
 
-/// What sizes, times and stored hashes say, without reading either.
+/// Compares sizes, times and stored hashes, without reading either object.
 pub fn by_marks(source: &Object, target: &Object, checksum: bool) -> Verdict {
     if source.size != target.size {
         return Verdict::Different;
@@ -37,8 +37,8 @@ pub fn by_marks(source: &Object, target: &Object, checksum: bool) -> Verdict {
     }
 }
 
-/// The whole answer. Reads the near side where the far one has a hash to compare with; reading a
-/// far side only to compare would cost as much as sending it.
+/// Compares two objects. The near one is read if the far one has a hash; a far one is never read,
+/// because that would cost as much as sending it.
 pub async fn verdict(
     source: &Arc<dyn Data>,
     target: &Arc<dyn Data>,
@@ -46,15 +46,15 @@ pub async fn verdict(
     other: &Object,
     checksum: bool,
 ) -> Result<Verdict> {
-    let said = by_marks(one, other, checksum);
-    if said != Verdict::Unknown {
-        return Ok(said);
+    let verdict = by_marks(one, other, checksum);
+    if verdict != Verdict::Unknown {
+        return Ok(verdict);
     }
     let one = whole(source, one).await?;
     let other = whole(target, other).await?;
-    let said = by_marks(&one, &other, checksum);
-    if said != Verdict::Unknown {
-        return Ok(said);
+    let verdict = by_marks(&one, &other, checksum);
+    if verdict != Verdict::Unknown {
+        return Ok(verdict);
     }
     let equal = match (source.limits().near, target.limits().near) {
         (true, true) if checksum => {
@@ -71,7 +71,7 @@ pub async fn verdict(
     })
 }
 
-/// With all its marks.
+/// The object with all its marks.
 async fn whole(store: &Arc<dyn Data>, object: &Object) -> Result<Object> {
     if object.marks_are_whole {
         return Ok(object.clone());
@@ -82,7 +82,7 @@ async fn whole(store: &Arc<dyn Data>, object: &Object) -> Result<Object> {
         .unwrap_or_else(|| object.clone()))
 }
 
-/// Whether the bytes of a near object have the hash that stands beside a far one.
+/// Whether the bytes of a near object have the hash of a far one; `None` if that has no hash.
 async fn matches(near: &Arc<dyn Data>, object: &Object, far: &Object) -> Result<Option<bool>> {
     if let Some(expected) = far.marks.blake3 {
         return Ok(Some(blake3_of(near, object).await? == expected));
@@ -97,14 +97,16 @@ async fn matches(near: &Arc<dyn Data>, object: &Object, far: &Object) -> Result<
 pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 32]> {
     let shape = Shape {
         size: object.size,
-        block: BLOCK,
+        block: BLOCK_BYTES,
     };
     let mut values = Vec::new();
     for index in 0..shape.blocks() {
         let bytes = store
             .read(&object.key, shape.range(index), object.version.as_deref())
             .await?;
-        values.push(super::object::aside(move || hash::block_value(shape, index, &bytes)).await?);
+        values.push(
+            super::object::off_runtime(move || hash::block_value(shape, index, &bytes)).await?,
+        );
     }
     Ok(hash::whole(shape, &values))
 }
@@ -112,14 +114,14 @@ pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<
 async fn md5_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 16]> {
     let shape = Shape {
         size: object.size,
-        block: BLOCK,
+        block: BLOCK_BYTES,
     };
     let mut hasher = Md5::new();
     for index in 0..shape.blocks() {
         let bytes = store
             .read(&object.key, shape.range(index), object.version.as_deref())
             .await?;
-        hasher = super::object::aside(move || {
+        hasher = super::object::off_runtime(move || {
             hasher.update(&bytes);
             hasher
         })
@@ -214,7 +216,7 @@ mod tests {
                 false,
                 Verdict::Different,
             ),
-            // Without a mark the service's own time is the source's; it is none of the target's.
+            // Without a mark the service's own time counts for the source, not for the target.
             (
                 object(1, Marks::default()),
                 object(1, time(5)),

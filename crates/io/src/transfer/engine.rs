@@ -1,4 +1,4 @@
-//! The copy itself: both listings side by side, each difference carried over, many at once.
+//! The copy of a tree: both listings side by side, and many objects at once.
 
 use super::compare::{self, Verdict};
 use super::join::{Join, Pair, below};
@@ -12,13 +12,13 @@ use std::sync::atomic::Ordering;
 use tokio::task::JoinSet;
 use towline_core::{Error, ErrorKind, Result};
 
-/// Objects looked at at once; each waits for its turn before it holds any bytes.
-const AT_ONCE: usize = 128;
-/// Failures after which the rest is not tried.
-const ENOUGH: usize = 100;
-/// Failures with nothing done after which, once all that is under way has failed too, it is no
-/// matter of single objects.
-const HOPELESS: usize = 3;
+/// Objects in progress at once; each waits for its turn before it holds any bytes.
+const MAX_OBJECTS_AT_ONCE: usize = 128;
+/// After this many failures the rest is not tried.
+const MAX_FAILURES: usize = 100;
+/// After this many failures and no success no further object is begun. If all that are in progress
+/// fail too, the cause is not a single object.
+const DOUBT_AFTER_FAILURES: usize = 3;
 
 #[derive(Debug)]
 enum Done {
@@ -31,15 +31,15 @@ struct Engine {
     carrier: Arc<Carrier>,
     options: Options,
     outcome: Outcome,
-    /// Of the failures, those of objects that were tried; names that cannot be are no trial.
-    tried: usize,
-    /// Where the first of those is among the failures.
-    first: usize,
+    /// Failures of attempted transfers; invalid names are not counted.
+    failed_tries: usize,
+    /// The place of the first of these among the failures.
+    first_failure: usize,
     tasks: JoinSet<(String, u64, Result<Done>)>,
 }
 
-/// Copies an object or all below a path. An error means that nothing more could be done; failures
-/// of single objects are in the outcome.
+/// Copies an object, or everything below a path. An error means that the copy was given up;
+/// failures of single objects are in the outcome.
 pub async fn copy(
     source: StorePath,
     target: StorePath,
@@ -60,8 +60,8 @@ pub async fn copy(
         carrier: Arc::new(carrier),
         options,
         outcome: Outcome::default(),
-        tried: 0,
-        first: 0,
+        failed_tries: 0,
+        first_failure: 0,
         tasks: JoinSet::new(),
     };
     match found {
@@ -76,10 +76,10 @@ pub async fn copy(
                 .hint("remove or rename one of them"));
             }
             let to = target.key()?;
-            let there = target.store.head(&to).await?;
-            engine.begin(object, there, to).await?;
+            let existing = target.store.head(&to).await?;
+            engine.begin(object, existing, to).await?;
         }
-        Found::Folder(first) => engine.tree(first).await?,
+        Found::Folder(first_failure) => engine.tree(first_failure).await?,
     }
     engine
         .carrier
@@ -87,40 +87,40 @@ pub async fn copy(
         .all_found
         .store(true, Ordering::Relaxed);
     while !engine.tasks.is_empty() {
-        engine.settle().await?;
+        engine.take_result().await?;
     }
     Ok(engine.outcome)
 }
 
 impl Engine {
-    async fn tree(&mut self, first: Page) -> Result<()> {
+    async fn tree(&mut self, first_failure: Page) -> Result<()> {
         let (from, to) = (self.carrier.source.prefix(), self.carrier.target.prefix());
         let mut join = Join::new(
             self.carrier.source.clone(),
-            first,
+            first_failure,
             self.carrier.target.clone(),
         );
         while let Some(pair) = join.next().await? {
-            let (object, there) = match pair {
-                Pair::Both(object, there) => (object, Some(there)),
+            let (object, existing) = match pair {
+                Pair::Both(object, existing) => (object, Some(existing)),
                 Pair::Source(object) => (object, None),
                 Pair::Target(object) => {
                     self.extra(object, &from, &to).await?;
                     continue;
                 }
-                Pair::Odd(odd) if odd.is_failure => {
+                Pair::Unsupported(entry) if entry.is_failure => {
                     self.outcome
                         .failed
-                        .push((odd.name, Error::refused(odd.why)));
+                        .push((entry.name, Error::refused(entry.why)));
                     continue;
                 }
-                Pair::Odd(odd) => {
-                    self.outcome.left_out.push(odd);
+                Pair::Unsupported(entry) => {
+                    self.outcome.left_out.push(entry);
                     continue;
                 }
             };
             match Key::new(format!("{to}{}", below(&object.key, &from))) {
-                Ok(key) => self.begin(object, there, key).await?,
+                Ok(key) => self.begin(object, existing, key).await?,
                 Err(why) => self
                     .outcome
                     .failed
@@ -130,25 +130,27 @@ impl Engine {
         Ok(())
     }
 
-    /// Something only the target has, unless the source has it after all.
+    /// Lists an object that only the target has, unless the source has it after all.
     async fn extra(&mut self, object: Object, from: &str, to: &str) -> Result<()> {
         if !self.options.extras {
             return Ok(());
         }
-        let there = match Key::new(format!("{from}{}", below(&object.key, to))) {
+        let existing = match Key::new(format!("{from}{}", below(&object.key, to))) {
             Ok(key) => self.carrier.source.store.head(&key).await?.is_some(),
             Err(_) => false,
         };
-        if !there {
+        if !existing {
             self.outcome.extra.push((object.key, object.size));
         }
         Ok(())
     }
 
-    async fn begin(&mut self, object: Object, there: Option<Object>, to: Key) -> Result<()> {
-        // In doubt what is under way is waited for, and shows whether there is hope.
-        while self.tasks.len() >= AT_ONCE || (self.is_doubtful() && !self.tasks.is_empty()) {
-            self.settle().await?;
+    async fn begin(&mut self, object: Object, existing: Option<Object>, to: Key) -> Result<()> {
+        // In doubt no further object is begun until those in progress show whether any succeeds.
+        while self.tasks.len() >= MAX_OBJECTS_AT_ONCE
+            || (self.is_doubtful() && !self.tasks.is_empty())
+        {
+            self.take_result().await?;
         }
         self.carrier.progress.find(object.size);
         let (carrier, checksum, dry_run) = (
@@ -161,7 +163,7 @@ impl Engine {
             (
                 name,
                 size,
-                one(&carrier, &object, there.as_ref(), &to, checksum, dry_run).await,
+                transfer_one(&carrier, &object, existing.as_ref(), &to, checksum, dry_run).await,
             )
         });
         Ok(())
@@ -174,11 +176,11 @@ impl Engine {
             equal_by_hash,
             ..
         } = self.outcome;
-        self.tried >= HOPELESS && sent + equal_by_time + equal_by_hash == 0
+        self.failed_tries >= DOUBT_AFTER_FAILURES && sent + equal_by_time + equal_by_hash == 0
     }
 
-    /// Takes one result.
-    async fn settle(&mut self) -> Result<()> {
+    /// Waits for one result and adds it to the outcome.
+    async fn take_result(&mut self) -> Result<()> {
         let Some(result) = self.tasks.join_next().await else {
             return Ok(());
         };
@@ -212,14 +214,18 @@ impl Engine {
                 return Err(error);
             }
             Err(error) => {
-                if self.tried == 0 {
-                    self.first = outcome.failed.len();
+                if self.failed_tries == 0 {
+                    self.first_failure = outcome.failed.len();
                 }
                 outcome.failed.push((name, error));
-                self.tried += 1;
-                if self.tried >= ENOUGH || (self.is_doubtful() && self.tasks.is_empty()) {
-                    let (name, error) = self.outcome.failed.swap_remove(self.first);
-                    return Err(error.while_doing(format!("{} failed, first {name}", self.tried)));
+                self.failed_tries += 1;
+                if self.failed_tries >= MAX_FAILURES
+                    || (self.is_doubtful() && self.tasks.is_empty())
+                {
+                    let (name, error) = self.outcome.failed.swap_remove(self.first_failure);
+                    return Err(
+                        error.while_doing(format!("{} failed, first {name}", self.failed_tries))
+                    );
                 }
             }
         }
@@ -227,20 +233,20 @@ impl Engine {
     }
 }
 
-async fn one(
+async fn transfer_one(
     carrier: &Arc<Carrier>,
     object: &Object,
-    there: Option<&Object>,
+    existing: Option<&Object>,
     to: &Key,
     checksum: bool,
     dry_run: bool,
 ) -> Result<Done> {
-    if let Some(there) = there {
+    if let Some(existing) = existing {
         let verdict = compare::verdict(
             &carrier.source.store,
             &carrier.target.store,
             object,
-            there,
+            existing,
             checksum,
         )
         .await?;
@@ -251,7 +257,7 @@ async fn one(
     if dry_run {
         return Ok(Done::Planned);
     }
-    // Some listings do not tell the marks that the copy is verified by.
+    // Some listings lack the hashes that verify the copy.
     if !object.marks_are_whole {
         let whole = carrier
             .source

@@ -1,5 +1,5 @@
-//! BLAKE3 as the tree it is: blocks are hashed in any order, each once, and their values make the
-//! hash of the whole.
+//! BLAKE3 of an object in blocks. Blocks are hashed once and in any order; their values together
+//! give the hash of the whole.
 
 use crate::data::{Shape, Sums};
 use blake3::hazmat::{
@@ -15,8 +15,8 @@ pub fn blake3(bytes: &[u8]) -> [u8; 32] {
     *blake3::hash(bytes).as_bytes()
 }
 
-/// The value of one block: what [`whole`] needs of it. Block sizes are powers of two of at least
-/// 1 KiB. A block that is the whole has its plain BLAKE3.
+/// The value of one block, which [`whole`] needs. Block sizes are powers of two of at least 1 KiB.
+/// The value of an only block is its plain BLAKE3.
 pub fn block_value(shape: Shape, index: u32, bytes: &[u8]) -> ChainingValue {
     if shape.blocks() <= 1 {
         return blake3(bytes);
@@ -27,7 +27,7 @@ pub fn block_value(shape: Shape, index: u32, bytes: &[u8]) -> ChainingValue {
     hasher.finalize_non_root()
 }
 
-/// All that is to be known of a block.
+/// The hashes of one block.
 pub fn sums(shape: Shape, index: u32, bytes: &[u8]) -> Sums {
     Sums {
         value: block_value(shape, index, bytes),
@@ -64,7 +64,7 @@ fn subtree(block: u64, size: u64, values: &[[u8; 32]]) -> ChainingValue {
     )
 }
 
-/// More than one block: the left half is a power of two of at least one block.
+/// Splits the values of more than one block; the left half is a power of two of blocks.
 fn split(block: u64, left: u64, values: &[[u8; 32]]) -> (&[[u8; 32]], &[[u8; 32]]) {
     values.split_at(usize::try_from(left / block).expect("as many as there are values"))
 }

@@ -1,4 +1,4 @@
-//! Two listings side by side, in the order of keys, a page at a time.
+//! Two listings side by side, in the order of keys, one page at a time.
 
 use super::StorePath;
 use crate::data::{Object, Page, UnsupportedEntry};
@@ -6,19 +6,19 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use towline_core::Result;
 
-/// What one name is on either side.
+/// One name, and the sides that have it.
 #[derive(Debug)]
 pub(super) enum Pair {
     Both(Object, Object),
     Source(Object),
     Target(Object),
-    Odd(UnsupportedEntry),
+    Unsupported(UnsupportedEntry),
 }
 
-/// One listing, read as it is needed.
+/// One listing; pages are fetched when they are needed.
 #[derive(Debug)]
 struct Pages {
-    side: StorePath,
+    endpoint: StorePath,
     prefix: String,
     objects: VecDeque<Object>,
     unsupported: Vec<UnsupportedEntry>,
@@ -27,10 +27,10 @@ struct Pages {
 }
 
 impl Pages {
-    fn new(side: StorePath) -> Self {
+    fn new(endpoint: StorePath) -> Self {
         Self {
-            prefix: side.prefix(),
-            side,
+            prefix: endpoint.prefix(),
+            endpoint,
             objects: VecDeque::new(),
             unsupported: Vec::new(),
             next: None,
@@ -38,20 +38,20 @@ impl Pages {
         }
     }
 
-    /// Makes sure the first object is here, if there is one.
+    /// Fetches pages until there is an object, or the listing ends.
     async fn fill(&mut self) -> Result<()> {
         while self.objects.is_empty() && (!self.begun || self.next.is_some()) {
             let page = self
-                .side
+                .endpoint
                 .store
                 .list(&self.prefix, true, self.next.as_deref())
                 .await?;
-            self.take(page);
+            self.add_page(page);
         }
         Ok(())
     }
 
-    fn take(&mut self, page: Page) {
+    fn add_page(&mut self, page: Page) {
         self.begun = true;
         self.next = page.next;
         self.unsupported.extend(page.unsupported);
@@ -77,23 +77,24 @@ pub(super) struct Join {
 }
 
 impl Join {
-    /// `first` is the source's first page, which is at hand.
+    /// `first` is the source's first page.
     pub(super) fn new(source: StorePath, first: Page, target: StorePath) -> Self {
         let mut source = Pages::new(source);
-        source.take(first);
+        source.add_page(first);
         Self {
             source,
             target: Pages::new(target),
         }
     }
 
-    /// A service that keeps another order than ours makes one name come twice, once for each
-    /// side. Then an equal object may be sent again; what is deleted is asked for anew.
+    /// The next name. If a service has another order than ours, one name may come twice, once for
+    /// each side. Then an equal object may be sent again; before a deletion the source is asked
+    /// anew.
     pub(super) async fn next(&mut self) -> Result<Option<Pair>> {
         self.source.fill().await?;
         self.target.fill().await?;
-        if let Some(odd) = self.source.unsupported.pop() {
-            return Ok(Some(Pair::Odd(odd)));
+        if let Some(entry) = self.source.unsupported.pop() {
+            return Ok(Some(Pair::Unsupported(entry)));
         }
         let order = match (self.source.first(), self.target.first()) {
             (None, None) => return Ok(None),

@@ -1,7 +1,7 @@
-//! What is known of a copy in blocks that was cut off, for stores that cannot tell themselves.
+//! The journal of a copy in blocks, for stores that cannot say how far a copy came.
 //!
-//! One line says what is copied, then one line for each block, written when the block is safe. A
-//! line that was cut short counts for nothing.
+//! The first line says what is copied. One line for each block follows, written when the block is
+//! safe. A line that was cut short is ignored.
 
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The services forget the blocks of an upload that nobody goes on with after a week; so do we,
-/// later.
-const OLD: Duration = Duration::from_secs(30 * 24 * 3600);
+/// An older journal is removed. The services forget the blocks of an abandoned upload after a week.
+const JOURNAL_MAX_AGE: Duration = Duration::from_secs(30 * 24 * 3600);
 
 fn forget_old(folder: &Path) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -22,13 +21,13 @@ fn forget_old(folder: &Path) {
             .metadata()
             .and_then(|meta| meta.modified())
             .map(|changed| changed.elapsed().unwrap_or_default());
-        if age.is_ok_and(|age| age > OLD) {
+        if age.is_ok_and(|age| age > JOURNAL_MAX_AGE) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// What is copied: only with the very same may a journal be used again.
+/// The subject of a copy. A journal is used again only if all of this is the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Subject {
     pub(super) version: u32,
@@ -41,7 +40,7 @@ pub(super) struct Subject {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Line {
+enum Record {
     Subject(Subject),
     Upload(String),
     Block {
@@ -51,7 +50,7 @@ enum Line {
     },
 }
 
-/// A block that was copied: its value, and what the target calls it.
+/// A block that was copied: its value, and its name at the target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) value: [u8; 32],
@@ -67,14 +66,19 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// The journal of this subject: what an earlier one says, if it is of the same, else a new one.
+    /// Opens the journal of this subject: an earlier one of the same subject, else a new one.
     pub(super) fn open(folder: &Path, subject: &Subject) -> io::Result<Self> {
         towline_host::filesystem::private_folder(folder)?;
         let name =
             blake3::hash(format!("{}\n{}", subject.target, subject.source).as_bytes()).to_hex();
         let path = folder.join(format!("{}.journal", &name[..32]));
         let text = std::fs::read(&path).unwrap_or_default();
-        let (known, upload, done, whole) = read(&text);
+        let Replayed {
+            subject: known,
+            upload,
+            done,
+            whole_bytes,
+        } = replay(&text);
         let options = |truncate: bool| {
             File::options()
                 .create(true)
@@ -85,8 +89,8 @@ impl Journal {
         };
         if known.as_ref() == Some(subject) {
             let file = options(false)?;
-            // The torn line goes, so that the next one stands on its own.
-            file.set_len(whole as u64)?;
+            // A torn line is cut off, so that the next line begins on its own.
+            file.set_len(whole_bytes as u64)?;
             drop(file);
             let file = File::options().append(true).open(&path)?;
             return Ok(Self {
@@ -105,11 +109,11 @@ impl Journal {
             upload: None,
             done: HashMap::new(),
         };
-        journal.append(&Line::Subject(subject.clone()))?;
+        journal.append(&Record::Subject(subject.clone()))?;
         Ok(journal)
     }
 
-    fn append(&self, line: &Line) -> io::Result<()> {
+    fn append(&self, line: &Record) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         self.file
@@ -119,54 +123,57 @@ impl Journal {
     }
 
     pub(super) fn note_upload(&self, id: &str) -> io::Result<()> {
-        self.append(&Line::Upload(id.to_owned()))
+        self.append(&Record::Upload(id.to_owned()))
     }
 
     pub(super) fn note_block(&self, index: u32, value: [u8; 32], tag: &str) -> io::Result<()> {
-        self.append(&Line::Block {
+        self.append(&Record::Block {
             index,
             value: blake3::Hash::from_bytes(value).to_hex().to_string(),
             tag: tag.to_owned(),
         })
     }
 
-    /// The copy is whole, or can never be.
+    /// Removes the journal of a copy that is whole, or can never be.
     pub(super) fn remove(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-type Known = (Option<Subject>, Option<String>, HashMap<u32, Done>, usize);
+/// The state after the lines of a journal.
+#[derive(Default)]
+struct Replayed {
+    subject: Option<Subject>,
+    upload: Option<String>,
+    done: HashMap<u32, Done>,
+    /// The length of the whole lines.
+    whole_bytes: usize,
+}
 
-/// What the text says, and how much of it is whole lines.
-fn read(text: &[u8]) -> Known {
-    let (mut subject, mut upload, mut done, mut whole) = (None, None, HashMap::new(), 0);
+/// Reads the lines up to the first that is torn or unknown.
+fn replay(text: &[u8]) -> Replayed {
+    let mut replayed = Replayed::default();
     for line in text.split_inclusive(|byte| *byte == b'\n') {
         let Some(body) = line.strip_suffix(b"\n") else {
             break;
         };
         match serde_json::from_slice(body) {
-            Ok(Line::Subject(read)) => subject = Some(read),
-            Ok(Line::Upload(id)) => {
-                upload = Some(id);
-                done.clear();
+            Ok(Record::Subject(subject)) => replayed.subject = Some(subject),
+            Ok(Record::Upload(id)) => {
+                replayed.upload = Some(id);
+                replayed.done.clear();
             }
-            Ok(Line::Block { index, value, tag }) => {
+            Ok(Record::Block { index, value, tag }) => {
                 if let Ok(value) = blake3::Hash::from_hex(&value) {
-                    done.insert(
-                        index,
-                        Done {
-                            value: *value.as_bytes(),
-                            tag,
-                        },
-                    );
+                    let value = *value.as_bytes();
+                    replayed.done.insert(index, Done { value, tag });
                 }
             }
             Err(_) => break,
         }
-        whole += line.len();
+        replayed.whole_bytes += line.len();
     }
-    (subject, upload, done, whole)
+    replayed
 }
 
 #[cfg(test)]
@@ -229,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_goes_on_with_is_forgotten() {
+    fn old_journals_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let old = folder.path().join("old.journal");
         let month = std::time::UNIX_EPOCH
             + Duration::from_secs(towline_host::clock::now().seconds().unsigned_abs())
-            - OLD
+            - JOURNAL_MAX_AGE
             - Duration::from_secs(60);
         File::create(&old)
             .and_then(|file| file.set_modified(month))

@@ -1,6 +1,6 @@
 //! Samples of the journal of a transfer: its lines, and a whole one as an earlier version left it.
 
-use super::{Journal, Line, Subject};
+use super::{Journal, Record, Subject};
 use std::path::{Path, PathBuf};
 use towline_samples::Samples;
 
@@ -9,7 +9,7 @@ fn folder() -> PathBuf {
 }
 
 fn check(mut samples: Samples) {
-    samples.check::<Line>("line").finish();
+    samples.check::<Record>("line").finish();
 }
 
 #[test]

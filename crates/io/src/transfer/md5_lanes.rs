@@ -1,8 +1,8 @@
 //! MD5 of several messages at once.
 //!
-//! MD5 is a chain: one message keeps one core busy with waiting for itself. Eight messages side by
-//! side, word by word, take little longer than one. The arrays are of a size that compilers turn
-//! into vector instructions, of the widest kind this machine has.
+//! Every step of MD5 needs the result of the step before, so one message cannot use the width of a
+//! core. Eight messages side by side, word by word, take little longer than one. Compilers turn
+//! arrays of this size into the widest vector instructions of the machine.
 
 use bytes::Bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,16 +15,18 @@ pub(super) const LANES: usize = 8;
 
 type Words = [u32; LANES];
 
-const SHIFTS: [[u32; 4]; 4] = [
+/// The rotations of the four rounds, as RFC 1321 has them.
+const ROUND_SHIFTS: [[u32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
     [4, 11, 16, 23],
     [6, 10, 15, 21],
 ];
-const START: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
+/// The state before the first block, as RFC 1321 has it.
+const INITIAL_STATE: [u32; 4] = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 /// `floor(2^32 * |sin(step + 1)|)`, as RFC 1321 has it.
-const SINES: [u32; 64] = [
+const SINE_TABLE: [u32; 64] = [
     0xd76a_a478,
     0xe8c7_b756,
     0x2420_70db,
@@ -91,91 +93,92 @@ const SINES: [u32; 64] = [
     0xeb86_d391,
 ];
 
-/// Fewer are quicker one after the other.
-const FEW: usize = 2;
+/// Up to this many messages are hashed faster one after the other.
+const MAX_SEQUENTIAL_MESSAGES: usize = 2;
 
-/// Not worth a wait.
-const SMALL: usize = 64 << 10;
+/// A message of at most this size is hashed at once, without a batch.
+const SMALL_MESSAGE_BYTES: usize = 64 << 10;
 
-/// So many are worth it.
-const ENOUGH: usize = 5;
-/// So many on their way keep the wire busy while the next wait for company,
-const BUSY: usize = 3;
-/// but not for longer than this.
-const PATIENCE: Duration = Duration::from_millis(25);
+/// A batch of this many messages is hashed without further waiting.
+const BATCH_MESSAGES: usize = 5;
+/// A smaller batch waits for more messages only while this many uploads keep the network busy.
+const BUSY_UPLOADS: usize = 3;
+/// A smaller batch waits at most this long for more messages.
+const BATCH_TIMEOUT: Duration = Duration::from_millis(25);
 
-/// Messages that wait for company, and the turns to take some of them.
-struct Waiting {
+/// Messages that wait to be hashed in one batch, and the turns to hash a batch.
+struct Batcher {
     messages: Mutex<Vec<Message>>,
     enough: Notify,
     turns: Semaphore,
-    sent: AtomicUsize,
+    sending: AtomicUsize,
 }
 
 type Message = (Bytes, oneshot::Sender<[u8; 16]>);
 
-impl Waiting {
+impl Batcher {
     fn add(&self, message: Message) -> usize {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         messages.push(message);
         messages.len()
     }
 
-    fn take(&self) -> Vec<Message> {
+    fn next_batch(&self) -> Vec<Message> {
         let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
         let many = messages.len().min(LANES);
         messages.drain(..many).collect()
     }
 }
 
-static WAITING: LazyLock<Waiting> = LazyLock::new(|| {
+/// The one batcher of the process.
+static BATCHER: LazyLock<Batcher> = LazyLock::new(|| {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Waiting {
+    Batcher {
         messages: Mutex::default(),
         enough: Notify::new(),
         turns: Semaphore::new((cores / 4).max(1)),
-        sent: AtomicUsize::new(0),
+        sending: AtomicUsize::new(0),
     }
 });
 
-/// Alive while a message is on its way.
-pub(crate) struct OnItsWay;
+/// Counts one upload in progress, until it is dropped.
+pub(crate) struct SendingGuard;
 
-impl OnItsWay {
+impl SendingGuard {
     pub(crate) fn begin() -> Self {
-        WAITING.sent.fetch_add(1, Ordering::Relaxed);
+        BATCHER.sending.fetch_add(1, Ordering::Relaxed);
         Self
     }
 }
 
-impl Drop for OnItsWay {
+impl Drop for SendingGuard {
     fn drop(&mut self) {
-        WAITING.sent.fetch_sub(1, Ordering::Relaxed);
+        BATCHER.sending.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The hash of one message, together with others that wait for theirs.
+/// The hash of one message. It is computed together with others that wait for theirs.
 pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
-    if message.len() <= SMALL {
+    if message.len() <= SMALL_MESSAGE_BYTES {
         return super::hash::md5(&message);
     }
-    let waiting: &Waiting = &WAITING;
+    let batcher: &Batcher = &BATCHER;
     let (send, mut receive) = oneshot::channel();
     let alone = message.clone();
-    if waiting.add((message, send)) >= ENOUGH {
-        waiting.enough.notify_waiters();
-    } else if waiting.sent.load(Ordering::Relaxed) >= BUSY {
-        let _ = tokio::time::timeout(PATIENCE, waiting.enough.notified()).await;
+    if batcher.add((message, send)) >= BATCH_MESSAGES {
+        batcher.enough.notify_waiters();
+    } else if batcher.sending.load(Ordering::Relaxed) >= BUSY_UPLOADS {
+        let _ = tokio::time::timeout(BATCH_TIMEOUT, batcher.enough.notified()).await;
     }
-    let Ok(turn) = waiting.turns.acquire().await else {
+    let Ok(turn) = batcher.turns.acquire().await else {
         return super::hash::md5(&alone);
     };
-    // The oldest are taken first: ours may be among the next.
+    // The oldest messages come first, so ours may be in a later batch.
     loop {
         if let Ok(hash) = receive.try_recv() {
             return hash;
         }
-        let taken = waiting.take();
+        let taken = batcher.next_batch();
         if taken.is_empty() {
             break;
         }
@@ -186,7 +189,7 @@ pub(crate) async fn md5_batched(message: Bytes) -> [u8; 16] {
 }
 
 fn hash_all(messages: Vec<Message>) {
-    let hashes = if messages.len() <= FEW {
+    let hashes = if messages.len() <= MAX_SEQUENTIAL_MESSAGES {
         messages
             .iter()
             .map(|(message, _)| super::hash::md5(message))
@@ -215,7 +218,7 @@ pub(super) fn md5_of(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     let tails: Vec<Vec<u8>> = messages.iter().map(|message| tail(message)).collect();
     let blocks: Vec<usize> = messages.iter().map(|message| message.len() / 64).collect();
     let total = |lane: usize| blocks[lane] + tails[lane].len() / 64;
-    let mut state = START.map(|word| [word; LANES]);
+    let mut state = INITIAL_STATE.map(|word| [word; LANES]);
     let mut hashes = vec![[0; 16]; messages.len()];
     let longest = (0..messages.len()).map(total).max().unwrap_or(0);
     let mut input: [Words; 16] = [[0; LANES]; 16];
@@ -241,7 +244,7 @@ pub(super) fn md5_of(messages: &[&[u8]]) -> Vec<[u8; 16]> {
     hashes
 }
 
-/// What follows the last whole block: the rest, a mark, and the length in bits.
+/// The padding after the last whole block: the rest, a one bit, and the length in bits.
 fn tail(message: &[u8]) -> Vec<u8> {
     let mut tail = message[message.len() / 64 * 64..].to_vec();
     tail.push(0x80);
@@ -253,7 +256,7 @@ fn tail(message: &[u8]) -> Vec<u8> {
 /// One block of every message.
 #[expect(
     clippy::inline_always,
-    reason = "it gets the instructions of its caller, who has the widest"
+    reason = "it must be compiled for the instructions of its caller"
 )]
 #[inline(always)]
 fn mix(state: &mut [Words; 4], input: &[Words; 16]) {
@@ -263,8 +266,8 @@ fn mix(state: &mut [Words; 4], input: &[Words; 16]) {
             for step in 0..16 {
                 let (words, sine, shift) = (
                     &input[$word(step) % 16],
-                    SINES[$round * 16 + step],
-                    SHIFTS[$round][step % 4],
+                    SINE_TABLE[$round * 16 + step],
+                    ROUND_SHIFTS[$round][step % 4],
                 );
                 let mut next = [0; LANES];
                 for lane in 0..LANES {

@@ -1,9 +1,9 @@
-//! Moving trees: a copy from one store to another, either of which may be a folder of this machine.
+//! Copying trees from one store to another; either may be a folder of this machine.
 //!
-//! What is there and equal is left alone; what differs is replaced; nothing is deleted here but by
-//! [`remove`]. A copy that was cut off, at any moment, goes on where it stopped when it is asked
-//! for again.
+//! Equal objects are skipped and different ones replaced. Only [`remove`] deletes. A copy that was
+//! interrupted continues where it stopped when it is started again.
 
+mod blocks;
 pub mod compare;
 pub mod engine;
 pub mod hash;
@@ -20,9 +20,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Bytes of a block where the store does not ask for others. Up to this size an object goes in
-/// one call.
-pub const BLOCK: u64 = 4 << 20;
+/// Bytes of a block where the store does not ask for other sizes. An object of at most this size
+/// goes in one call.
+pub const BLOCK_BYTES: u64 = 4 << 20;
 
 /// One side of a copy: a store and a path in it, without `/` at the end; empty is its root.
 #[derive(Debug, Clone)]
@@ -32,14 +32,14 @@ pub struct StorePath {
 }
 
 impl Outcome {
-    /// Takes from the extra ones what lies at or below something that the source has but could not
-    /// be carried over: it is not "only there".
+    /// Removes from `extra` everything at or below a name that the source has but that could not be
+    /// copied: the target is not the only one that has it.
     pub fn spare(&mut self, from: &StorePath, to: &StorePath, more: &[String]) {
         let (from, to) = (from.prefix(), to.prefix());
         let names = self
             .left_out
             .iter()
-            .map(|odd| odd.name.as_str())
+            .map(|entry| entry.name.as_str())
             .chain(self.failed.iter().map(|(name, _)| name.as_str()));
         let kept: Vec<String> = names
             .map(|name| name.strip_prefix(&from).unwrap_or(name))
@@ -61,7 +61,7 @@ impl Outcome {
 }
 
 impl StorePath {
-    /// What keys below the path begin with.
+    /// The prefix of all keys below the path.
     pub fn prefix(&self) -> String {
         if self.path.is_empty() {
             String::new()
@@ -84,24 +84,24 @@ impl StorePath {
 pub struct Options {
     /// Compare contents, whatever the times say.
     pub checksum: bool,
-    /// Also tell what the receiving side has and the source has not.
+    /// Also list what only the receiving side has.
     pub extras: bool,
     /// Only say what would be done.
     pub dry_run: bool,
-    /// Where journals of transfers are kept; without it some cannot be resumed.
+    /// The folder of journals; without it some transfers cannot be resumed.
     pub journals: Option<PathBuf>,
 }
 
-/// What a copy did, or would do.
+/// The result of a copy, or of a dry run.
 #[derive(Debug, Default)]
 pub struct Outcome {
     pub sent: u64,
     pub sent_bytes: u64,
-    /// Of those bytes, the ones that an earlier, cut-off copy had already brought over.
+    /// Bytes of these that an earlier, interrupted copy had already brought over.
     pub resumed_bytes: u64,
-    /// Of the sent, those copied inside the service.
+    /// Sent objects that were copied inside the service.
     pub inside: u64,
-    /// Received whole by length, with no hash to compare.
+    /// Objects without a hash: only their length was checked.
     pub by_length: u64,
     pub equal_by_time: u64,
     pub equal_by_hash: u64,
@@ -110,12 +110,12 @@ pub struct Outcome {
     /// With `extras`: what only the receiving side has.
     pub extra: Vec<(Key, u64)>,
     pub left_out: Vec<UnsupportedEntry>,
-    /// Of the extra ones, those that are spared: the source has something there that was left out.
+    /// Extra objects that are not listed, because the source has something there that was left out.
     pub spared: u64,
     pub failed: Vec<(String, Error)>,
 }
 
-/// What is at a path: an object, or what lies below it.
+/// The result of [`find`]: an object, or a folder.
 #[derive(Debug, Clone)]
 pub enum Found {
     Object(Object),
@@ -124,47 +124,56 @@ pub enum Found {
 }
 
 /// Looks for an object of that name, then for a folder.
-pub async fn find(side: &StorePath) -> Result<Option<Found>> {
-    if !side.path.is_empty()
-        && let Some(object) = side.store.head(&side.key()?).await?
+pub async fn find(endpoint: &StorePath) -> Result<Option<Found>> {
+    if !endpoint.path.is_empty()
+        && let Some(object) = endpoint.store.head(&endpoint.key()?).await?
     {
         return Ok(Some(Found::Object(object)));
     }
-    let page = side.store.list(&side.prefix(), true, None).await?;
+    let page = endpoint.store.list(&endpoint.prefix(), true, None).await?;
     let is_there = !page.objects.is_empty()
         || !page.unsupported.is_empty()
         || !page.marks.is_empty()
         || page.next.is_some();
     let is_folder = is_there
-        || (!side.path.is_empty() && side.store.folder_mark(&side.key()?).await?.is_some());
+        || (!endpoint.path.is_empty()
+            && endpoint
+                .store
+                .folder_mark(&endpoint.key()?)
+                .await?
+                .is_some());
     Ok(is_folder.then_some(Found::Folder(page)))
 }
 
 /// The error for a path with nothing at it, with the nearest name beside it.
-pub async fn nothing_at(side: &StorePath) -> Error {
-    if side.path.is_empty() {
-        return Error::not_found(format!("there is nothing in {}", side.store.place()));
+pub async fn nothing_at(endpoint: &StorePath) -> Error {
+    if endpoint.path.is_empty() {
+        return Error::not_found(format!("there is nothing in {}", endpoint.store.place()));
     }
-    let (parent, name) = side
+    let (parent, name) = endpoint
         .path
         .rsplit_once('/')
-        .map_or((String::new(), side.path.as_str()), |(parent, name)| {
+        .map_or((String::new(), endpoint.path.as_str()), |(parent, name)| {
             (format!("{parent}/"), name)
         });
     let error = Error::not_found(format!(
         "there is nothing at `{}` in {}",
-        crate::data::shown(&side.path),
-        side.store.place()
+        crate::data::shown(&endpoint.path),
+        endpoint.store.place()
     ));
-    let Ok(page) = side.store.list(&parent, false, None).await else {
+    let Ok(page) = endpoint.store.list(&parent, false, None).await else {
         return error;
     };
-    if let Some(odd) = page.unsupported.iter().find(|odd| odd.name == side.path) {
+    if let Some(entry) = page
+        .unsupported
+        .iter()
+        .find(|entry| entry.name == endpoint.path)
+    {
         return Error::refused(format!(
             "`{}` in {} cannot be used: {}",
-            odd.name,
-            side.store.place(),
-            odd.why
+            entry.name,
+            endpoint.store.place(),
+            entry.why
         ));
     }
     let names = page

@@ -1,20 +1,17 @@
-//! One object from here to there: in one call if it is small, else in blocks that are resumed.
+//! One object from the source to the target: in one call if it is small, else in blocks.
 
-use super::journal::{Journal, Subject};
 use super::pace::Pace;
 use super::progress::Progress;
-use super::{BLOCK, StorePath, compare, hash};
-use crate::data::{Block, Data, Key, Marks, Object, Shape, StoreLimits, Sums};
-use std::collections::HashMap;
+use super::{BLOCK_BYTES, StorePath, hash};
+use crate::data::{Key, Marks, Object};
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::task::JoinSet;
 use towline_core::{Error, ErrorKind, Result, Retry};
 
-/// How often an object that comes over damaged is tried.
-const TRIES: u32 = 3;
+/// An object that arrives damaged is tried this often.
+const MAX_TRIES: u32 = 3;
 
-/// What all objects of a copy share.
+/// The two sides of a copy, and what all its objects share.
 #[derive(Debug)]
 pub(super) struct Carrier {
     pub(super) source: StorePath,
@@ -24,16 +21,19 @@ pub(super) struct Carrier {
     pub(super) journals: Option<PathBuf>,
 }
 
-/// How an object was brought over.
+/// How an object was copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Carried {
+    /// The service copied it, without the bytes passing here.
     pub(super) inside: bool,
+    /// There was no hash to compare; only the length was checked.
     pub(super) by_length: bool,
+    /// Bytes that an earlier copy, cut off, had already brought over.
     pub(super) resumed: u64,
 }
 
-/// Runs what takes long where it holds up nobody.
-pub(super) async fn aside<T: Send + 'static>(
+/// Runs `act` on a thread that may be busy for long.
+pub(super) async fn off_runtime<T: Send + 'static>(
     act: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T> {
     tokio::task::spawn_blocking(act)
@@ -41,19 +41,7 @@ pub(super) async fn aside<T: Send + 'static>(
         .map_err(|error| Error::bug("a task broke").source_error(error))
 }
 
-/// Blocks grow only where the store would have too many of them.
-fn shape(size: u64, limits: StoreLimits) -> Shape {
-    let mut shape = Shape {
-        size,
-        block: limits.block,
-    };
-    while shape.size.div_ceil(shape.block) > u64::from(limits.blocks) {
-        shape.block *= 2;
-    }
-    shape
-}
-
-fn damaged(key: &Key) -> Error {
+pub(super) fn damaged(key: &Key) -> Error {
     Error::refused(format!(
         "{key}: what arrived is not what was stored (its hash differs)"
     ))
@@ -83,29 +71,28 @@ impl Carrier {
         loop {
             tries += 1;
             match self.carry_through(object, to).await {
-                // It came over damaged or short: that may pass, where the service answers at all.
-                Err(error) if error.retry_advice() == Retry::Later && tries < TRIES => {}
+                // It arrived damaged or short, and the next try may do better.
+                Err(error) if error.retry_advice() == Retry::Later && tries < MAX_TRIES => {}
                 other => return other,
             }
         }
     }
 
     async fn carry_through(self: &Arc<Self>, object: &Object, to: &Key) -> Result<Carried> {
-        if object.size <= BLOCK {
+        if object.size <= BLOCK_BYTES {
             return self.carry_whole(object, to).await;
         }
+        let may_forget = !self.target.store.limits().remembers;
         match self.carry_blocks(object, to, true).await {
-            // The service has forgotten an upload that the journal knew: all begins anew.
-            Err(error)
-                if error.kind() == ErrorKind::NotFound && !self.target.store.limits().remembers =>
-            {
+            // The service has forgotten the upload that the journal names: begin anew.
+            Err(error) if may_forget && error.kind() == ErrorKind::NotFound => {
                 self.carry_blocks(object, to, false).await
             }
             other => other,
         }
     }
 
-    /// A copy inside the service brings the marks along.
+    /// An error unless a copy inside the service has the size and the hash of its source.
     async fn check_copy(&self, object: &Object, to: &Key) -> Result<()> {
         let copy = self.target.store.head(to).await?;
         let same = copy.is_some_and(|copy| {
@@ -127,7 +114,7 @@ impl Carrier {
         let hash = move |bytes: &[u8]| (hash::blake3(bytes), wants_md5.then(|| hash::md5(bytes)));
         let (blake3, md5) = if bytes.len() > 64 << 10 {
             let bytes = bytes.clone();
-            aside(move || hash(&bytes)).await?
+            off_runtime(move || hash(&bytes)).await?
         } else {
             hash(&bytes)
         };
@@ -156,253 +143,10 @@ impl Carrier {
         })
     }
 
-    /// Whether a far source has no hash beside its bytes.
-    fn is_unmarked(&self, object: &Object) -> bool {
+    /// Whether a far source has no hash of its bytes.
+    pub(super) fn is_unmarked(&self, object: &Object) -> bool {
         !self.source.store.limits().near
             && object.marks.blake3.is_none()
             && object.marks.md5.is_none()
-    }
-
-    /// A journal, where the two stores cannot tell by themselves how far a copy came: the source
-    /// because reading it again is as dear as the copy, the target because it does not say.
-    fn journal(&self, object: &Object, to: &Key, shape: Shape) -> Result<Option<Journal>> {
-        let needed = !self.source.store.limits().near || !self.target.store.limits().remembers;
-        let (Some(folder), Some(version), true) = (&self.journals, &object.version, needed) else {
-            return Ok(None);
-        };
-        let subject = Subject {
-            version: 1,
-            source: format!("{} {}", self.source.store.place(), object.key),
-            source_version: version.clone(),
-            target: format!("{} {to}", self.target.store.place()),
-            size: shape.size,
-            block: shape.block,
-        };
-        Journal::open(folder, &subject).map(Some).map_err(|error| {
-            Error::refused(format!("{} cannot be written", folder.display())).source_error(error)
-        })
-    }
-
-    async fn carry_blocks(
-        self: &Arc<Self>,
-        object: &Object,
-        to: &Key,
-        resume: bool,
-    ) -> Result<Carried> {
-        let target = &self.target.store;
-        let shape = shape(object.size, target.limits());
-        let mut journal = self.journal(object, to, shape)?;
-        if !resume && let Some(old) = journal.take() {
-            old.remove();
-            journal = self.journal(object, to, shape)?;
-        }
-        let known = journal.as_ref().and_then(|journal| journal.upload.clone());
-        let mut marks = Marks {
-            modified: object.modified(),
-            ..object.marks.clone()
-        };
-        if target.limits().marks_first
-            && known.is_none()
-            && marks.blake3.is_none()
-            && self.source.store.limits().near
-        {
-            marks.blake3 = Some(compare::blake3_of(&self.source.store, object).await?);
-        }
-        let id = target.open(to, shape, &marks, known.as_deref()).await?;
-        if let Some(journal) = journal.as_ref().filter(|_| known.as_deref() != Some(&id)) {
-            noted(journal.note_upload(&id))?;
-        }
-        let journal = journal.map(Arc::new);
-        let held = held(target, to, &id, shape, journal.as_deref()).await?;
-        let (parts, resumed) = self
-            .send_blocks(object, to, &id, shape, held, journal.clone())
-            .await?;
-
-        let values: Vec<[u8; 32]> = parts.iter().map(|(value, _)| *value).collect();
-        let whole = aside(move || hash::whole(shape, &values)).await?;
-        if object
-            .marks
-            .blake3
-            .is_some_and(|expected| expected != whole)
-            || marks.blake3.is_some_and(|expected| expected != whole)
-        {
-            target.abandon(to, &id).await?;
-            journal
-                .and_then(Arc::into_inner)
-                .into_iter()
-                .for_each(Journal::remove);
-            return Err(damaged(&object.key));
-        }
-        // A near target still has to check the service's MD5 where that is all there is.
-        let unchecked =
-            target.limits().near && object.marks.blake3.is_none() && object.marks.md5.is_some();
-        marks.blake3 = (!unchecked).then_some(whole);
-        let blocks: Vec<Block> = parts.into_iter().map(|(_, block)| block).collect();
-        target.finish(to, &id, &blocks, &marks).await?;
-        if !target.limits().near {
-            let stored = target.head(to).await?;
-            if stored.is_none_or(|stored| {
-                stored.size != object.size || stored.marks.blake3.is_some_and(|hash| hash != whole)
-            }) {
-                return Err(Error::unreachable(format!(
-                    "{to}: the service does not hold what was sent"
-                ))
-                .hint("try again"));
-            }
-        }
-        journal
-            .and_then(Arc::into_inner)
-            .into_iter()
-            .for_each(Journal::remove);
-        Ok(Carried {
-            by_length: self.is_unmarked(object),
-            resumed,
-            ..Carried::default()
-        })
-    }
-
-    /// Every block's value and name, in order; and the bytes that were there already.
-    async fn send_blocks(
-        self: &Arc<Self>,
-        object: &Object,
-        to: &Key,
-        id: &str,
-        shape: Shape,
-        mut held: HashMap<u32, Block>,
-        journal: Option<Arc<Journal>>,
-    ) -> Result<(Vec<([u8; 32], Block)>, u64)> {
-        let mut parts: Vec<Option<([u8; 32], Block)>> = vec![None; shape.blocks() as usize];
-        let mut tasks: JoinSet<Result<(u32, Sums, Block, bool)>> = JoinSet::new();
-        let mut resumed = 0;
-        let mut take = |done: Result<Result<(u32, Sums, Block, bool)>, tokio::task::JoinError>,
-                        parts: &mut Vec<Option<_>>|
-         -> Result<()> {
-            let (index, sums, block, was_held) =
-                done.map_err(|error| Error::bug("a task broke").source_error(error))??;
-            self.progress.advance(block.size);
-            resumed += if was_held { block.size } else { 0 };
-            parts[index as usize] = Some((sums.value, block));
-            Ok(())
-        };
-        let near = self.source.store.limits().near;
-        for index in 0..shape.blocks() {
-            let known = held
-                .remove(&index)
-                .filter(|block| block.size == shape.range(index).end - shape.range(index).start);
-            // Of a far source the journal says what the block was; it is not fetched again.
-            if !near
-                && let Some(done) = journal
-                    .as_ref()
-                    .and_then(|journal| journal.done.get(&index))
-                && let Some(block) = known.clone().filter(|block| {
-                    block
-                        .digest
-                        .as_ref()
-                        .is_some_and(|digest| digest[..] == done.value[..16])
-                })
-            {
-                take(
-                    Ok(Ok((index, Sums { value: done.value }, block, true))),
-                    &mut parts,
-                )?;
-                continue;
-            }
-            let turn = self.pace.turn(shape.block).await;
-            let (carrier, key, version, to, id, journal) = (
-                self.clone(),
-                object.key.clone(),
-                object.version.clone(),
-                to.clone(),
-                id.to_owned(),
-                journal.clone(),
-            );
-            tasks.spawn(async move {
-                let (source, target) = (&carrier.source.store, &carrier.target.store);
-                let bytes = source
-                    .read(&key, shape.range(index), version.as_deref())
-                    .await?;
-                let hashed = bytes.clone();
-                let sums = aside(move || hash::sums(shape, index, &hashed)).await?;
-                if let Some(block) = known.filter(|block| block.digest == Some(sums.digest())) {
-                    return Ok((index, sums, block, true));
-                }
-                let size = bytes.len() as u64;
-                let block = target.put(&to, &id, index, bytes, &sums).await?;
-                if let Some(journal) = journal {
-                    noted(journal.note_block(index, sums.value, &block.tag))?;
-                }
-                turn.done(size, target.throttled() + source.throttled());
-                Ok((index, sums, block, false))
-            });
-            while let Some(done) = tasks.try_join_next() {
-                take(done, &mut parts)?;
-            }
-        }
-        while let Some(done) = tasks.join_next().await {
-            take(done, &mut parts)?;
-        }
-        let all = parts
-            .into_iter()
-            .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| Error::bug("a block was lost on the way"))?;
-        Ok((all, resumed))
-    }
-}
-
-fn noted(result: std::io::Result<()>) -> Result<()> {
-    result.map_err(|error| {
-        Error::refused("the journal of the transfer cannot be written").source_error(error)
-    })
-}
-
-/// What the target holds of the upload, as it says or as the journal does.
-async fn held(
-    target: &Arc<dyn Data>,
-    to: &Key,
-    id: &str,
-    shape: Shape,
-    journal: Option<&Journal>,
-) -> Result<HashMap<u32, Block>> {
-    if let Some(blocks) = target.blocks(to, id).await? {
-        return Ok(blocks
-            .into_iter()
-            .map(|block| (block.index, block))
-            .collect());
-    }
-    let noted = journal.into_iter().flat_map(|journal| &journal.done);
-    Ok(noted
-        .map(|(index, done)| {
-            let digest = Sums { value: done.value }.digest();
-            let range = shape.range(*index);
-            (
-                *index,
-                Block {
-                    index: *index,
-                    size: range.end.saturating_sub(range.start),
-                    digest: Some(digest),
-                    tag: done.tag.clone(),
-                },
-            )
-        })
-        .collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_grow_only_when_there_would_be_too_many() {
-        let limits = |blocks| StoreLimits {
-            blocks,
-            block: BLOCK,
-            near: false,
-            marks_first: false,
-            remembers: true,
-        };
-        assert_eq!(shape(10 << 30, limits(50_000)).block, BLOCK);
-        assert_eq!(shape(40 << 30, limits(10_000)).block, 2 * BLOCK);
-        let largest = shape(4_000 << 30, limits(10_000));
-        assert!(largest.blocks() <= 10_000 && largest.block.is_power_of_two());
     }
 }

@@ -1,22 +1,26 @@
-//! How many requests run at once: more while that brings more, half as many when the service asks
-//! for mercy, and never more bytes in memory than fit.
+//! How many requests run at once. The limit grows while the rate grows, and is halved when the
+//! service throttles us. The bytes in memory are bounded.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-const FIRST: u32 = 8;
-const FEWEST: u32 = 2;
-const MOST: u32 = 64;
+/// Requests that run at once in the beginning.
+const INITIAL_REQUESTS: u32 = 8;
+/// The limit never falls below this many requests.
+const MIN_REQUESTS: u32 = 2;
+/// The limit never rises above this many requests.
+const MAX_REQUESTS: u32 = 64;
 /// Bytes of blocks held at once, whatever the number of requests.
-const BYTES: u64 = 32 << 20;
-/// What a request costs besides its bytes.
-const REQUEST: u64 = 64 << 10;
-const WINDOW: Duration = Duration::from_millis(250);
-/// Windows at a limit before a larger one is tried again.
-const CONTENT: u32 = 8;
+const MAX_BYTES_HELD: u64 = 32 << 20;
+/// A request costs as much as this many more bytes.
+const REQUEST_OVERHEAD_BYTES: u64 = 64 << 10;
+/// The shortest time over which a rate is measured.
+const RATE_WINDOW: Duration = Duration::from_millis(250);
+/// After this many windows at one limit a larger limit is tried again.
+const STEADY_WINDOWS: u32 = 8;
 
-/// Decides; pure, so that it can be tested.
+/// Decides on the limit. It does no I/O and knows no clock.
 #[derive(Debug)]
 struct Judge {
     limit: u32,
@@ -31,7 +35,7 @@ struct Judge {
 impl Judge {
     const fn new() -> Self {
         Self {
-            limit: FIRST,
+            limit: INITIAL_REQUESTS,
             best: 0.0,
             work: 0,
             count: 0,
@@ -41,31 +45,31 @@ impl Judge {
         }
     }
 
-    /// A request of so many bytes ended at `now`; `throttled` counts the service's complaints.
+    /// A request of `bytes` ended at `now`. `throttled` is how often the service has throttled us.
     fn done(&mut self, bytes: u64, throttled: u64, now: Duration) {
         if throttled > self.throttled {
             self.throttled = throttled;
-            self.limit = (self.limit / 2).max(FEWEST);
+            self.limit = (self.limit / 2).max(MIN_REQUESTS);
             self.begin(now);
             self.best = 0.0;
             return;
         }
-        self.work += bytes + REQUEST;
+        self.work += bytes + REQUEST_OVERHEAD_BYTES;
         self.count += 1;
         let elapsed = now.saturating_sub(self.since);
-        if elapsed < WINDOW || self.count < self.limit {
+        if elapsed < RATE_WINDOW || self.count < self.limit {
             return;
         }
         #[expect(clippy::cast_precision_loss, reason = "a rate, not an account")]
         let rate = self.work as f64 / elapsed.as_secs_f64();
-        if rate > self.best * 1.05 || self.quiet >= CONTENT {
+        if rate > self.best * 1.05 || self.quiet >= STEADY_WINDOWS {
             self.best = self.best.max(rate);
-            self.limit = (self.limit + (self.limit / 4).max(1)).min(MOST);
+            self.limit = (self.limit + (self.limit / 4).max(1)).min(MAX_REQUESTS);
             self.quiet = 0;
         } else if rate < self.best * 0.7 {
-            // The line became slower: what was best once is no measure any more.
+            // The network became slower, so the best rate starts again from here.
             self.best = rate;
-            self.limit = (self.limit - self.limit / 4).max(FEWEST);
+            self.limit = (self.limit - self.limit / 4).max(MIN_REQUESTS);
             self.quiet = 0;
         } else {
             self.quiet += 1;
@@ -83,7 +87,7 @@ pub struct Pace {
     requests: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     begun: Instant,
-    /// The judge, the permits that exist, and those to be taken back when they return.
+    /// The judge, the permits that exist, and how many of them are dropped when they return.
     state: Mutex<(Judge, u32, u32)>,
 }
 
@@ -98,15 +102,15 @@ pub struct Turn {
 impl Default for Pace {
     fn default() -> Self {
         Self {
-            requests: Arc::new(Semaphore::new(FIRST as usize)),
-            bytes: Arc::new(Semaphore::new(units(BYTES) as usize)),
+            requests: Arc::new(Semaphore::new(INITIAL_REQUESTS as usize)),
+            bytes: Arc::new(Semaphore::new(units(MAX_BYTES_HELD) as usize)),
             begun: Instant::now(),
-            state: Mutex::new((Judge::new(), FIRST, 0)),
+            state: Mutex::new((Judge::new(), INITIAL_REQUESTS, 0)),
         }
     }
 }
 
-/// Bytes are counted in pieces of 4 KiB.
+/// Bytes are counted in units of 4 KiB.
 fn units(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(4096)).unwrap_or(u32::MAX)
 }
@@ -117,7 +121,7 @@ impl Pace {
         let held = self
             .bytes
             .clone()
-            .acquire_many_owned(units(bytes.min(BYTES)))
+            .acquire_many_owned(units(bytes.min(MAX_BYTES_HELD)))
             .await
             .expect("never closed");
         let request = self
@@ -156,7 +160,7 @@ impl Pace {
 }
 
 impl Turn {
-    /// Tells how much it carried, and how often the service has complained so far.
+    /// Ends the turn: how many bytes it moved, and how often the service has throttled us so far.
     pub fn done(self, bytes: u64, throttled: u64) {
         self.pace.done(bytes, throttled);
     }
@@ -191,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn more_run_while_that_brings_more() {
+    fn the_limit_grows_while_the_rate_does() {
         assert!(
             settle(|parallel| f64::from(parallel) * 20.0, 30.0) >= 60,
             "a distant service is kept busy"
@@ -200,12 +204,12 @@ mod tests {
     }
 
     #[test]
-    fn a_complaint_halves_and_bounds_hold() {
+    fn throttling_halves_the_limit_within_its_bounds() {
         let mut judge = Judge::new();
         for complaint in 1..10 {
             judge.done(1, complaint, Duration::from_secs(complaint));
         }
-        assert_eq!(judge.limit, FEWEST);
+        assert_eq!(judge.limit, MIN_REQUESTS);
         judge.limit = 32;
         judge.done(1, 10, Duration::from_secs(20));
         assert_eq!(judge.limit, 16);
@@ -217,29 +221,35 @@ mod tests {
     async fn permits_follow_the_limit_down_and_up() {
         let pace = Arc::new(Pace::default());
         let mut turns = Vec::new();
-        for _ in 0..FIRST {
+        for _ in 0..INITIAL_REQUESTS {
             turns.push(pace.turn(1).await);
         }
         turns.pop().expect("one").done(1, 1);
-        assert_eq!(pace.limit(), FIRST / 2);
+        assert_eq!(pace.limit(), INITIAL_REQUESTS / 2);
         drop(turns);
-        assert_eq!(pace.requests.available_permits(), FIRST as usize / 2);
+        assert_eq!(
+            pace.requests.available_permits(),
+            INITIAL_REQUESTS as usize / 2
+        );
         for complaint in 2..9 {
             pace.turn(1).await.done(1, complaint);
         }
-        assert_eq!(pace.requests.available_permits(), FEWEST as usize);
+        assert_eq!(pace.requests.available_permits(), MIN_REQUESTS as usize);
     }
 
     #[tokio::test]
     async fn bytes_are_bounded() {
         let pace = Arc::new(Pace::default());
-        let held = [pace.turn(BYTES / 2).await, pace.turn(BYTES / 2).await];
+        let held = [
+            pace.turn(MAX_BYTES_HELD / 2).await,
+            pace.turn(MAX_BYTES_HELD / 2).await,
+        ];
         assert!(
             tokio::time::timeout(Duration::from_millis(20), pace.turn(4096))
                 .await
                 .is_err()
         );
         drop(held);
-        let _ = pace.turn(BYTES * 4).await;
+        let _ = pace.turn(MAX_BYTES_HELD * 4).await;
     }
 }

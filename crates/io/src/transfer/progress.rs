@@ -1,20 +1,20 @@
-//! How far a transfer is, for whoever draws it.
+//! How far a transfer is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Counters that the transfer moves and anybody reads.
+/// Counters that a transfer updates and others read.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub found: AtomicU64,
     pub found_bytes: AtomicU64,
     pub done: AtomicU64,
     pub done_bytes: AtomicU64,
-    /// Whether everything has been found: before that the end cannot be foretold.
+    /// Whether everything has been found; before that the end cannot be estimated.
     pub all_found: AtomicBool,
 }
 
-/// What they say at one moment.
+/// The counters at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Glance {
     pub found: u64,
@@ -54,7 +54,7 @@ impl Glance {
             .max(1);
         self.done_bytes.saturating_mul(1000) / millis
     }
-    /// What is left at that rate, once all is found.
+    /// The time that is left at this rate; `None` until everything is found.
     pub fn left(&self, elapsed: Duration) -> Option<Duration> {
         let rate = self.rate(elapsed);
         (self.all_found && rate > 0)
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_is_foretold_only_when_all_is_found() {
+    fn the_end_is_estimated_only_when_all_is_found() {
         let progress = Progress::default();
         progress.find(1000);
         progress.advance(250);

@@ -1,18 +1,18 @@
-//! Removing: an object by its exact name, or everything below a folder, never more.
+//! Removing an object by its exact name, or everything below a folder, and never more.
 
 use super::StorePath;
 use crate::data::{FolderMark, Key};
 use towline_core::{Error, Result};
 
-/// What would go.
+/// Everything that would be removed.
 #[derive(Debug, Default)]
 pub struct Removal {
     pub keys: Vec<Key>,
     pub bytes: u64,
-    /// What says that there are folders, and holds nothing.
+    /// Marks of folders, which hold no bytes.
     pub marks: Vec<FolderMark>,
-    /// Names that cannot be handled, and stay.
-    pub odd: Vec<String>,
+    /// Names that cannot be used and are not removed.
+    pub unsupported: Vec<String>,
 }
 
 impl Removal {
@@ -23,34 +23,34 @@ impl Removal {
 
 /// Everything that `path` names: the object itself, and all below `path/`. An empty path is
 /// refused.
-pub async fn find(side: &StorePath) -> Result<Removal> {
-    if side.path.is_empty() {
+pub async fn find(endpoint: &StorePath) -> Result<Removal> {
+    if endpoint.path.is_empty() {
         return Err(Error::refused(format!(
             "this would remove everything in {}",
-            side.store.place()
+            endpoint.store.place()
         ))
         .hint("name what is to go"));
     }
     let mut removal = Removal::default();
-    match side.store.head(&side.key()?).await? {
+    match endpoint.store.head(&endpoint.key()?).await? {
         Some(object) => {
             removal.bytes += object.size;
             removal.keys.push(object.key);
         }
         None => removal
             .marks
-            .extend(side.store.folder_mark(&side.key()?).await?),
+            .extend(endpoint.store.folder_mark(&endpoint.key()?).await?),
     }
-    let prefix = side.prefix();
+    let prefix = endpoint.prefix();
     let mut next = None;
     loop {
-        let page = side.store.list(&prefix, true, next.as_deref()).await?;
+        let page = endpoint.store.list(&prefix, true, next.as_deref()).await?;
         for object in page.objects {
-            // Whatever a service lists: what goes is below that folder.
+            // Whatever a service lists, only objects below that folder are removed.
             if !object.key.as_str().starts_with(&prefix) {
                 return Err(Error::bug(format!(
                     "{} lists {} below {prefix}",
-                    side.store.place(),
+                    endpoint.store.place(),
                     object.key
                 )));
             }
@@ -58,18 +58,20 @@ pub async fn find(side: &StorePath) -> Result<Removal> {
             removal.keys.push(object.key);
         }
         for mark in page.marks {
-            if mark.folder.as_str() != side.path && !mark.folder.as_str().starts_with(&prefix) {
+            if mark.folder.as_str() != endpoint.path && !mark.folder.as_str().starts_with(&prefix) {
                 return Err(Error::bug(format!(
                     "{} lists {} below {prefix}",
-                    side.store.place(),
+                    endpoint.store.place(),
                     mark.folder
                 )));
             }
             removal.marks.push(mark);
         }
-        removal
-            .odd
-            .extend(page.unsupported.into_iter().map(|odd| odd.name));
+        removal.unsupported.extend(
+            page.unsupported
+                .into_iter()
+                .map(|unsupported| unsupported.name),
+        );
         match page.next {
             Some(token) => next = Some(token),
             None => return Ok(removal),
@@ -77,14 +79,15 @@ pub async fn find(side: &StorePath) -> Result<Removal> {
     }
 }
 
-/// Removes these and nothing else; marks of folders last, because only an empty folder can go.
-pub async fn remove(side: &StorePath, keys: &[Key], marks: &[FolderMark]) -> Result<()> {
+/// Removes these and nothing else. Marks of folders come last, because only an empty folder can be
+/// removed.
+pub async fn remove(endpoint: &StorePath, keys: &[Key], marks: &[FolderMark]) -> Result<()> {
     for part in keys.chunks(256) {
-        side.store.delete(part).await?;
+        endpoint.store.delete(part).await?;
     }
     if marks.is_empty() {
         Ok(())
     } else {
-        side.store.delete_marks(marks).await
+        endpoint.store.delete_marks(marks).await
     }
 }

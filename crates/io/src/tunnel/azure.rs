@@ -1,10 +1,10 @@
-//! What the Azure CLI's own words mean, and what to do about it.
+//! Explains errors of the Azure CLI and says what to do about them.
 
 use towline_core::Error;
 
-/// The error that a program's words tell of, if they are known.
-pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
-    let has = |sign: &str| said.contains(sign);
+/// The error that the output of `az` describes, if it is a known one.
+pub(super) fn explain_failure(program: &str, output: &str) -> Option<Error> {
+    let has = |sign: &str| output.contains(sign);
     if !program
         .rsplit('/')
         .next()
@@ -15,7 +15,7 @@ pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
     if has("az login") || has("AADSTS") {
         let error = Error::refused(format!(
             "the Azure CLI is not signed in: {}",
-            last_words(said)
+            main_line(output)
         ));
         return Some(
             error
@@ -23,14 +23,14 @@ pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
                 .hint("with several tenants: az login --tenant TENANT"),
         );
     }
-    if let Some((_, rest)) = said.split_once("requires the extension ") {
+    if let Some((_, rest)) = output.split_once("requires the extension ") {
         let name: String = rest
             .chars()
             .take_while(|sign| sign.is_ascii_alphanumeric() || "-_".contains(*sign))
             .collect();
         return Some(extension(&name));
     }
-    if let Some((_, rest)) = said.split_once("The extension ")
+    if let Some((_, rest)) = output.split_once("The extension ")
         && let Some((name, _)) = rest.split_once(" is not installed")
     {
         return Some(extension(name));
@@ -41,7 +41,7 @@ pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
     if has("ResourceNotFound") || has("ResourceGroupNotFound") || has("was not found") {
         let error = Error::config(format!(
             "Azure knows no such bastion or machine: {}",
-            last_words(said)
+            main_line(output)
         ));
         return Some(error.hint(
             "check --az-bastion, --resource-group, --target and --subscription: \
@@ -50,14 +50,14 @@ pub(super) fn trouble(program: &str, said: &str) -> Option<Error> {
     }
     if has("AuthorizationFailed") {
         return Some(
-            Error::refused(format!("Azure does not allow it: {}", last_words(said)))
+            Error::refused(format!("Azure does not allow it: {}", main_line(output)))
                 .hint("your account needs to read the bastion, the machine and its network card"),
         );
     }
     if has("Tunneling is disabled") || has("Native Client") || has("tunneling") {
         let error = Error::refused(format!(
             "this bastion gives no tunnels: {}",
-            last_words(said)
+            main_line(output)
         ));
         return Some(error.hint(
             "its administrators have to allow native clients: SKU Standard, --enable-tunneling",
@@ -71,9 +71,14 @@ fn extension(name: &str) -> Error {
         .hint(format!("az extension add --name {name}"))
 }
 
-/// The line of a program's words that says most: the last that names an error, else the last.
-pub(super) fn last_words(said: &str) -> String {
-    let lines = || said.lines().map(str::trim).filter(|line| !line.is_empty());
+/// The most telling line of a program's output: the last that names an error, else the last.
+pub(super) fn main_line(output: &str) -> String {
+    let lines = || {
+        output
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty())
+    };
     let found = lines()
         .rev()
         .find(|line| line.starts_with("ERROR") || line.contains("rror:"))
@@ -90,7 +95,7 @@ mod tests {
     use towline_core::ErrorKind;
 
     #[test]
-    fn the_words_of_the_azure_cli_are_understood() {
+    fn errors_of_the_azure_cli_are_explained() {
         let cases = [
             (
                 "ERROR: Please run 'az login' to setup account.\n",
@@ -140,19 +145,19 @@ mod tests {
                 "--enable-tunneling",
             ),
         ];
-        for (said, kind, words) in cases {
-            let error = trouble("/usr/bin/az", said).expect(said);
+        for (output, kind, words) in cases {
+            let error = explain_failure("/usr/bin/az", output).expect(output);
             let text = format!("{error} / {}", error.hints().join(" / "));
             assert!(error.kind() == kind && text.contains(words), "{text}");
         }
         assert!(
-            trouble(
+            explain_failure(
                 "az",
                 "Opening tunnel on port: 4711\nTunnel is ready, connect on port \
             4711\nCtrl + C to close\n"
             )
             .is_none()
         );
-        assert!(trouble("socat", "ERROR: Please run 'az login'").is_none());
+        assert!(explain_failure("socat", "ERROR: Please run 'az login'").is_none());
     }
 }

@@ -1,31 +1,40 @@
-//! How long until the next try: soon at first, then ever later.
+//! Pauses between two tries of a tunnel.
 
+use crate::random;
 use std::time::Duration;
+use towline_host::backoff::{self, Backoff};
 
-const FIRST: Duration = Duration::from_millis(500);
-const LONGEST: Duration = Duration::from_secs(5);
-/// After what does not pass by itself: a host must not take us for an attacker.
-const LONGEST_LASTING: Duration = Duration::from_secs(60);
+/// Pause after the first failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause after failures that may pass by themselves.
+const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause after failures that do not pass by themselves, because a host must not take us
+/// for an attacker.
+const MAX_LASTING_PAUSE: Duration = Duration::from_secs(60);
 
-#[derive(Debug, Default)]
-pub(super) struct Backoff {
-    tries: u32,
+#[derive(Debug)]
+pub(super) struct TunnelBackoff(Backoff);
+
+impl Default for TunnelBackoff {
+    fn default() -> Self {
+        Self(Backoff::new(FIRST_PAUSE, MAX_PAUSE))
+    }
 }
 
-impl Backoff {
+impl TunnelBackoff {
     pub(super) fn reset(&mut self) {
-        self.tries = 0;
+        self.0.reset();
     }
 
-    /// The next pause, with some chance in it: machines that lose one bastion together do not come
-    /// back together.
-    pub(super) fn next(&mut self, is_lasting: bool) -> Duration {
-        let longest = if is_lasting { LONGEST_LASTING } else { LONGEST };
-        let pause = FIRST.saturating_mul(1 << self.tries.min(10)).min(longest);
-        self.tries += 1;
-        let mut byte = [128];
-        let _ = getrandom::fill(&mut byte);
-        pause.mul_f64(0.8 + f64::from(byte[0]) / 255.0 * 0.4)
+    /// The next pause. It is random within a fifth, so that machines that lose one bastion together
+    /// do not come back together.
+    pub(super) fn pause(&mut self, is_lasting: bool) -> Duration {
+        let pause = if is_lasting {
+            self.0.pause_up_to(MAX_LASTING_PAUSE)
+        } else {
+            self.0.pause()
+        };
+        backoff::spread(pause, &(0.8..=1.2), random::fraction())
     }
 }
 
@@ -35,18 +44,18 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_end_growing() {
-        let mut backoff = Backoff::default();
+        let mut backoff = TunnelBackoff::default();
         let mut expected = 500;
         for _ in 0..20 {
-            let pause = backoff.next(false).as_millis();
+            let pause = backoff.pause(false).as_millis();
             assert!(
                 (expected * 8 / 10..=expected * 12 / 10 + 1).contains(&pause),
                 "{pause} for {expected}"
             );
             expected = (expected * 2).min(5000);
         }
-        assert!(backoff.next(true) > Duration::from_secs(40));
+        assert!(backoff.pause(true) > Duration::from_secs(40));
         backoff.reset();
-        assert!(backoff.next(true) < Duration::from_secs(1));
+        assert!(backoff.pause(true) < Duration::from_secs(1));
     }
 }

@@ -1,6 +1,6 @@
-//! A program that a tunnel goes through: it listens on a port of loopback. It, and all that it
-//! starts, ends with us, whatever ends us: a guard above it waits for the end of a pipe that we
-//! hold.
+//! A program that a tunnel goes through; it listens on a port of loopback. A guard process starts
+//! it. The guard waits for the end of a pipe that we hold, so that the program and its children end
+//! with us, however we end.
 
 use super::azure;
 use crate::machine::is_missing;
@@ -16,26 +16,27 @@ use towline_core::{Error, Result};
 use towline_wire::tunnel::COMMAND_VERB;
 
 /// How long a program may take until it listens. The Azure CLI takes ten seconds on a good day.
-const LISTENS: Duration = Duration::from_secs(60);
-/// How long the guard may take to end all below it.
-const LEAVES: Duration = Duration::from_secs(5);
-const LOOK: Duration = Duration::from_millis(50);
-/// How much of what it says is kept.
-const KEPT: usize = 64 << 10;
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long the guard may take to end every process below it.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to check whether the program listens.
+const LISTEN_POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Bytes at the end of the program's output that are kept.
+const OUTPUT_KEPT_BYTES: usize = 64 << 10;
 
 pub(super) struct Program {
     name: String,
     port: u16,
     running: Mutex<Running>,
-    /// Held for as long as the program is to live.
-    line: Mutex<Option<Box<dyn io::Write + Send>>>,
-    out: crate::machine::running::Said,
+    /// The guard ends the program when this pipe is closed.
+    lifeline: Mutex<Option<Box<dyn io::Write + Send>>>,
+    stdout: crate::machine::running::CapturedOutput,
 }
 
 impl Program {
-    /// Listens when this returns.
-    pub(super) fn start(words: &[String]) -> Result<Self> {
-        let name = words.first().cloned().unwrap_or_default();
+    /// Starts the program, and returns once it listens.
+    pub(super) fn start(argv: &[String]) -> Result<Self> {
+        let name = argv.first().cloned().unwrap_or_default();
         check(&name)?;
         let port = free_port()?;
         let failed = |error: io::Error| {
@@ -44,40 +45,40 @@ impl Program {
         let mut running = Running::start(
             Command::new("/proc/self/exe")
                 .arg(COMMAND_VERB)
-                .args(filled(words, port))
+                .args(filled(argv, port))
                 .current_dir("/"),
         )
         .map_err(failed)?;
-        let (Some(line), Some(output)) = (running.input(), running.output()) else {
+        let (Some(lifeline), Some(output)) = (running.input(), running.output()) else {
             return Err(Error::bug("a program has no pipes"));
         };
-        let out = crate::machine::running::Said::listen(output, false).map_err(failed)?;
+        let stdout =
+            crate::machine::running::CapturedOutput::listen(output, false).map_err(failed)?;
         let program = Self {
             name,
             port,
             running: Mutex::new(running),
-            line: Mutex::new(Some(line)),
-            out,
+            lifeline: Mutex::new(Some(lifeline)),
+            stdout,
         };
         let begun = Instant::now();
-        // A connection would tell too, and would be one: some programs take only one at a time.
+        // We do not test by connecting, because some programs take only one connection.
         while !towline_host::ports::is_listening(port) {
-            if let Some(error) = program.end_told() {
+            if let Some(error) = program.exit_error() {
                 return Err(error);
             }
-            if begun.elapsed() > LISTENS {
+            if begun.elapsed() > LISTEN_TIMEOUT {
                 let error = Error::unreachable(format!(
                     "`{}` does not listen on its port {port} after {} s",
                     program.name,
-                    LISTENS.as_secs()
+                    LISTEN_TIMEOUT.as_secs()
                 ));
-                return Err(
-                    azure::trouble(&program.name, &program.said()).unwrap_or_else(|| {
-                        error.hint(format!("it said: {}", azure::last_words(&program.said())))
-                    }),
-                );
+                return Err(azure::explain_failure(&program.name, &program.output())
+                    .unwrap_or_else(|| {
+                        error.hint(format!("it said: {}", azure::main_line(&program.output())))
+                    }));
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(LISTEN_POLL_INTERVAL);
         }
         Ok(program)
     }
@@ -102,40 +103,42 @@ impl Program {
         self.running().ended()
     }
 
-    /// What it has said so far, the end of it.
-    pub(super) fn said(&self) -> String {
-        let mut bytes = self.out.so_far();
-        bytes.extend(self.running().said().so_far());
-        let from = bytes.len().saturating_sub(KEPT);
+    /// The end of what it has written so far.
+    pub(super) fn output(&self) -> String {
+        let mut bytes = self.stdout.so_far();
+        bytes.extend(self.running().stderr().so_far());
+        let from = bytes.len().saturating_sub(OUTPUT_KEPT_BYTES);
         String::from_utf8_lossy(&bytes[from..]).into_owned()
     }
 
-    /// The error of a program that has ended.
-    pub(super) fn end_told(&self) -> Option<Error> {
+    /// The error of a program that has ended; `None` while it runs.
+    pub(super) fn exit_error(&self) -> Option<Error> {
         let code = self.code()?;
-        self.out.at_last();
-        let said = self.said();
-        Some(azure::trouble(&self.name, &said).unwrap_or_else(|| {
-            Error::unreachable(format!(
-                "`{}` ended with code {code}: {}",
-                self.name,
-                azure::last_words(&said)
-            ))
-            .hint("try it by hand, with a port in the place of {port}")
-        }))
+        self.stdout.wait_for_all();
+        let output = self.output();
+        Some(
+            azure::explain_failure(&self.name, &output).unwrap_or_else(|| {
+                Error::unreachable(format!(
+                    "`{}` ended with code {code}: {}",
+                    self.name,
+                    azure::main_line(&output)
+                ))
+                .hint("try it by hand, with a port in the place of {port}")
+            }),
+        )
     }
 }
 
 impl Drop for Program {
-    /// The guard ends all below it, which no signal from here could.
+    /// Lets the guard end the program and its children, which no signal from here could reach.
     fn drop(&mut self) {
         drop(
-            self.line
+            self.lifeline
                 .get_mut()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take(),
         );
-        let _ = self.running().wait(Some(Instant::now() + LEAVES));
+        let _ = self.running().wait(Some(Instant::now() + EXIT_TIMEOUT));
     }
 }
 
@@ -160,7 +163,7 @@ pub fn check(name: &str) -> Result<()> {
     })
 }
 
-/// One that nobody has now.
+/// A port that nobody uses now.
 fn free_port() -> Result<u16> {
     let failed =
         |error: io::Error| Error::refused("no port of loopback can be opened").source_error(error);
@@ -168,12 +171,12 @@ fn free_port() -> Result<u16> {
     Ok(listener.local_addr().map_err(failed)?.port())
 }
 
-/// The guard: runs words until they end, or until nobody holds our stdin any more. Then nothing of
-/// them is left.
-pub fn command_main(words: &[std::ffi::OsString]) -> io::Result<i32> {
+/// The guard process: runs a program until it ends, or until our stdin is closed. Then it kills
+/// every process that is left.
+pub fn command_main(argv: &[std::ffi::OsString]) -> io::Result<i32> {
     let _ = rustix::process::setsid();
     towline_host::process::become_subreaper()?;
-    let Some((program, rest)) = words.split_first() else {
+    let Some((program, rest)) = argv.split_first() else {
         return Err(io::Error::other("no words"));
     };
     let mut child = Command::new(program)
@@ -186,11 +189,11 @@ pub fn command_main(words: &[std::ffi::OsString]) -> io::Result<i32> {
         towline_host::process::kill_all_descendants();
         #[expect(
             clippy::exit,
-            reason = "the main thread waits for a child that was taken from it"
+            reason = "the main thread waits for a child that was already reaped"
         )]
         std::process::exit(0);
     });
-    // Nobody would end it with us.
+    // Without the listening thread the program would outlive us, so it is killed at once.
     let status: io::Result<ExitStatus> = listening.and_then(|_| child.wait());
     towline_host::process::kill_all_descendants();
     use std::os::unix::process::ExitStatusExt;
@@ -206,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_is_not_there_is_told() {
+    fn a_missing_program_is_an_error() {
         assert!(check("sh").is_ok() && check("/bin/sh").is_ok());
         let error = check("no-such-program").expect_err("none");
         assert_eq!(

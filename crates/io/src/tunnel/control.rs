@@ -1,6 +1,7 @@
-//! The supervisor's ears: its socket, the network, sleep, and signals. One thread for all of them.
+//! The supervisor's control thread: it waits for orders on a socket, for network changes and for
+//! the end of sleep.
 
-use super::network::{Changes, Sleep};
+use super::network::{NetworkChanges, SleepWatch};
 use super::report::Report;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::time::Timespec;
@@ -16,50 +17,51 @@ use towline_wire::frame::FrameBuffer;
 use towline_wire::layout::{StateFolder, TUNNEL_SOCKET};
 use towline_wire::tunnel::ToTunnel;
 
-/// How often it is looked whether the machine has slept, and whether there is a daemon.
-const LOOK: Timespec = Timespec {
+/// How often to check whether the machine has slept and whether there is a daemon.
+const POLL_TIMEOUT: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
 };
-/// More than this many are not listened to.
-const MOST: usize = 32;
-/// How long nobody may be on the line before a daemon is started.
-const ALONE: Duration = Duration::from_secs(2);
+/// Connections at once; any more are closed.
+const MAX_CONNECTIONS: usize = 32;
+/// A daemon is started when nobody has been connected for this long.
+const DAEMON_START_DELAY: Duration = Duration::from_secs(2);
 
-/// Something that makes it worth looking at the tunnel now.
+/// A reason to check the tunnel now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
+    /// A user asks for it.
     Nudge,
-    /// Somebody came to the port.
-    Came,
+    /// A program connected to the port.
+    Connected,
     /// A connection broke.
-    Broke,
-    /// The way is gone for certain.
+    Broken,
+    /// The route is gone for certain.
     Lost,
     /// The network changed, or the machine woke up.
-    Changed,
+    NetworkChanged,
 }
 
 pub(super) struct Listeners {
     listener: UnixListener,
-    lines: Vec<Line>,
+    connections: Vec<Connection>,
     report: Arc<Report>,
     events: Sender<Event>,
     state: StateFolder,
-    /// Since when nobody is on the line, unless the daemon left on purpose.
-    alone: Option<Instant>,
+    /// Since when nobody is connected; `None` if somebody is, or the daemon left on purpose.
+    alone_since: Option<Instant>,
 }
 
-/// Somebody who listens and may say something.
-struct Line {
+/// A process that is sent the status and may send orders.
+struct Connection {
     stream: UnixStream,
     buffer: FrameBuffer,
-    /// It leaves on purpose.
-    has_left: bool,
+    /// It sent `Goodbye`: it leaves on purpose.
+    is_leaving: bool,
 }
 
 impl Listeners {
-    /// `first` is the line to whoever started us.
+    /// `first` is a connection to the process that started us.
     pub(super) fn open(
         state: &StateFolder,
         folder: &Path,
@@ -71,50 +73,50 @@ impl Listeners {
         listener.set_nonblocking(true)?;
         let mut listeners = Self {
             listener,
-            lines: Vec::new(),
+            connections: Vec::new(),
             report,
             events,
             state: state.clone(),
-            alone: Some(Instant::now()),
+            alone_since: Some(Instant::now()),
         };
-        if let Some(line) = first {
-            listeners.take(line);
+        if let Some(connection) = first {
+            listeners.add_connection(connection);
         }
         Ok(listeners)
     }
 
-    fn take(&mut self, line: UnixStream) {
-        let copy = line.try_clone();
-        if let (Ok(copy), true) = (copy, self.lines.len() < MOST) {
-            self.alone = None;
+    fn add_connection(&mut self, connection: UnixStream) {
+        let copy = connection.try_clone();
+        if let (Ok(copy), true) = (copy, self.connections.len() < MAX_CONNECTIONS) {
+            self.alone_since = None;
             self.report.listen(copy);
-            self.lines.push(Line {
-                stream: line,
+            self.connections.push(Connection {
+                stream: connection,
                 buffer: FrameBuffer::default(),
-                has_left: false,
+                is_leaving: false,
             });
         }
     }
 
-    /// Until it is asked to close, by whoever may.
+    /// Runs until a process orders the tunnel to close.
     pub(super) fn listen(mut self, close: impl Fn()) {
-        let (changes, mut sleep) = (Changes::listen(), Sleep::watch());
+        let (changes, mut sleep) = (NetworkChanges::listen(), SleepWatch::watch());
         loop {
             let ready = self.wait(changes.as_ref());
-            if sleep.was() {
-                let _ = self.events.send(Event::Changed);
+            if sleep.has_slept() {
+                let _ = self.events.send(Event::NetworkChanged);
             }
-            if ready.changed {
-                changes.iter().for_each(Changes::take);
-                let _ = self.events.send(Event::Changed);
+            if ready.network_changed {
+                changes.iter().for_each(NetworkChanges::drain);
+                let _ = self.events.send(Event::NetworkChanged);
             }
-            if ready.came
-                && let Ok((line, _)) = self.listener.accept()
+            if ready.has_new_connection
+                && let Ok((connection, _)) = self.listener.accept()
             {
-                let _ = line.set_nonblocking(false);
-                self.take(line);
+                let _ = connection.set_nonblocking(false);
+                self.add_connection(connection);
             }
-            for order in self.hear(&ready.lines) {
+            for order in self.read_orders(&ready.connections) {
                 match order {
                     ToTunnel::Nudge => drop(self.events.send(Event::Nudge)),
                     ToTunnel::Close => return close(),
@@ -125,55 +127,62 @@ impl Listeners {
         }
     }
 
-    fn wait(&self, changes: Option<&Changes>) -> Ready {
+    fn wait(&self, changes: Option<&NetworkChanges>) -> Ready {
         let watch = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut all: Vec<PollFd<'_>> = vec![watch(self.listener.as_fd())];
-        all.extend(self.lines.iter().map(|line| watch(line.stream.as_fd())));
+        all.extend(
+            self.connections
+                .iter()
+                .map(|connection| watch(connection.stream.as_fd())),
+        );
         all.extend(changes.map(|changes| watch(changes.as_fd())));
-        let _ = poll(&mut all, Some(&LOOK));
+        let _ = poll(&mut all, Some(&POLL_TIMEOUT));
         let is_ready = |at: usize| all.get(at).is_some_and(|fd| !fd.revents().is_empty());
-        let lines = (0..self.lines.len())
+        let connections = (0..self.connections.len())
             .filter(|at| is_ready(at + 1))
             .collect();
         Ready {
-            came: is_ready(0),
-            lines,
-            changed: changes.is_some() && is_ready(self.lines.len() + 1),
+            has_new_connection: is_ready(0),
+            connections,
+            network_changed: changes.is_some() && is_ready(self.connections.len() + 1),
         }
     }
 
-    /// What was said; who has hung up is left out from now on.
-    fn hear(&mut self, ready: &[usize]) -> Vec<ToTunnel> {
+    /// Reads the orders that have arrived, and drops the connections that were closed.
+    fn read_orders(&mut self, ready: &[usize]) -> Vec<ToTunnel> {
         let mut orders = Vec::new();
         let mut gone = Vec::new();
         for at in ready {
-            let line = &mut self.lines[*at];
+            let connection = &mut self.connections[*at];
             let mut piece = [0; 1024];
-            match line.stream.read(&mut piece) {
-                Ok(count @ 1..) => line.buffer.push(&piece[..count]),
+            match connection.stream.read(&mut piece) {
+                Ok(count @ 1..) => connection.buffer.push(&piece[..count]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 _ => gone.push(*at),
             }
-            while let Ok(Some(order)) = line.buffer.next_frame() {
-                line.has_left |= order == ToTunnel::Goodbye;
+            while let Ok(Some(order)) = connection.buffer.next_frame() {
+                connection.is_leaving |= order == ToTunnel::Goodbye;
                 orders.push(order);
             }
         }
         for at in gone.into_iter().rev() {
-            let left = self.lines.swap_remove(at);
-            if self.lines.is_empty() && !left.has_left {
-                self.alone = Some(Instant::now());
+            let closed = self.connections.swap_remove(at);
+            if self.connections.is_empty() && !closed.is_leaving {
+                self.alone_since = Some(Instant::now());
             }
         }
         orders
     }
 
-    /// A daemon that was killed has nobody to start the next; we need one in case we are.
+    /// Starts a daemon if there is none, because the daemon restarts us should we be killed.
     fn start_daemon_if_alone(&mut self) {
-        if self.alone.is_none_or(|since| since.elapsed() < ALONE) {
+        if self
+            .alone_since
+            .is_none_or(|since| since.elapsed() < DAEMON_START_DELAY)
+        {
             return;
         }
-        self.alone = Some(Instant::now());
+        self.alone_since = Some(Instant::now());
         if !matches!(
             towline_host::lock::is_held(&self.state.daemon_lock()),
             Ok(false)
@@ -191,14 +200,14 @@ impl Listeners {
             .stderr(Stdio::null())
             .spawn()
         {
-            // Not collected where no thread can be made: it is collected when we leave.
+            // If no thread can be made, the child is collected when we exit.
             let _ = std::thread::Builder::new().spawn(move || child.wait());
         }
     }
 }
 
 struct Ready {
-    came: bool,
-    lines: Vec<usize>,
-    changed: bool,
+    has_new_connection: bool,
+    connections: Vec<usize>,
+    network_changed: bool,
 }

@@ -1,4 +1,4 @@
-//! Whether the way is open. Who comes while it is not waits a little for it.
+//! Whether the route is up. A connection that comes while it is down waits a little.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub(super) struct Gate {
     is_open: Mutex<bool>,
     changed: Condvar,
-    heard: Mutex<Option<Instant>>,
+    last_data: Mutex<Option<Instant>>,
 }
 
 impl Gate {
@@ -20,7 +20,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Whether it is open, at the latest after `timeout`.
+    /// Waits until it is open, up to `timeout`; whether it is.
     pub(super) fn wait(&self, timeout: Duration) -> bool {
         let waited = self
             .changed
@@ -28,14 +28,20 @@ impl Gate {
         *waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The far end has said something.
-    pub(super) fn hear(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    /// The far end has sent something.
+    pub(super) fn note_data(&self) {
+        *self
+            .last_data
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// When it last did.
-    pub(super) fn heard(&self) -> Option<Instant> {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    /// When the far end last sent something.
+    pub(super) fn last_data(&self) -> Option<Instant> {
+        *self
+            .last_data
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -44,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_is_let_in_when_it_opens_and_no_later_than_promised() {
+    fn a_waiter_returns_when_the_gate_opens_or_its_time_is_over() {
         let gate = Gate::default();
         assert!(!gate.wait(Duration::from_millis(1)));
         std::thread::scope(|scope| {

@@ -1,28 +1,29 @@
-//! The supervisor of one tunnel: holds a port of loopback for as long as the tunnel is wanted, and
-//! keeps the way from it to the far end. Any part of the way may go; it is found again.
+//! The supervisor of one tunnel. It holds a port of loopback for as long as the tunnel is wanted
+//! and keeps the route from that port to the far end. When a part of the route fails, it is made
+//! again.
 //!
-//! One supervisor for a tunnel: it holds the lock in the tunnel's folder. It outlives the daemon,
-//! and whatever it has started ends with it, but for the shared connections of ssh.
+//! A tunnel has one supervisor, which holds the lock in the tunnel's folder. It outlives the
+//! daemon. Every program that it has started ends with it; the shared connections of ssh stay.
 
 mod azure;
 mod backoff;
 mod command;
 mod control;
 mod gate;
-mod line;
 mod network;
 mod probe;
 mod report;
+mod route;
 
 pub use command::{check as check_program, command_main};
-pub use line::Opener;
+pub use route::Opener;
 
-use crate::machine::relay::{Far, Notices, Relay};
-use backoff::Backoff;
+use crate::machine::relay::{Relay, RelayObserver, RemoteEnd};
+use backoff::TunnelBackoff;
 use control::{Event, Listeners};
 use gate::Gate;
-use line::Line;
 use report::Report;
+use route::Route;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -36,28 +37,31 @@ use towline_core::{Error, ErrorKind, Result};
 use towline_wire::layout::StateFolder;
 use towline_wire::tunnel::Wanted;
 
-/// How long the far end may say nothing before it is asked.
-const IDLE: Duration = Duration::from_secs(10);
-/// It is not asked more often than this, whatever happens.
-const RARELY: Duration = Duration::from_secs(1);
-/// Who comes is taken for a reason to ask when nothing was heard for so long.
-const STALE: Duration = Duration::from_secs(3);
-/// How long who comes while the way is down waits for it.
-const WAIT: Duration = Duration::from_secs(10);
+/// The far end is probed when it has sent nothing for this long.
+const IDLE_PROBE_INTERVAL: Duration = Duration::from_secs(10);
+/// Two probes are at least this far apart, whatever happens.
+const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
+/// A new connection or a network change leads to a probe if the far end has sent nothing for this
+/// long.
+const STALE_AFTER: Duration = Duration::from_secs(3);
+/// How long a new connection waits for a tunnel that is down.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Until the next try after the network has changed; after what does not pass by itself.
-const SOON: Duration = Duration::from_millis(500);
-const LATER: Duration = Duration::from_secs(5);
+/// The longest pause before the next try once the network has changed.
+const CHANGE_RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The same after a failure that does not pass by itself.
+const CHANGE_RETRY_PAUSE_LASTING: Duration = Duration::from_secs(5);
 
-/// Runs until it is told to close. Returns at once where another supervises this tunnel, or nobody
-/// wants it. `opener` makes the way by ssh; `first` is a line to whoever started us.
+/// Runs until it is ordered to close. Returns at once if another process supervises this tunnel, or
+/// nobody wants it. `opener` makes the ssh connection; `first` is a connection to the process that
+/// started us.
 pub fn supervise(
     state: &StateFolder,
     name: &str,
     first: Option<UnixStream>,
     opener: impl FnOnce(&Wanted) -> Opener,
 ) -> io::Result<()> {
-    // A session of its own: the daemon's end, or a closed terminal, is not ours.
+    // A session of our own, so that we outlive the daemon and its terminal.
     let _ = rustix::process::setsid();
     let folder = state.tunnel(name);
     let lock = File::options()
@@ -65,78 +69,78 @@ pub fn supervise(
         .append(true)
         .mode(0o600)
         .open(folder.join("lock"))?;
-    if !towline_host::lock::try_lock_patiently(&lock)? {
+    if !towline_host::lock::try_lock_with_retries(&lock)? {
         return Ok(());
     }
     let Some(wanted) = Wanted::read(&folder.join("wanted")) else {
         return Ok(());
     };
     let report = Arc::new(Report::new(&folder, wanted.definition.port));
-    let (events, happened) = channel();
+    let (events, received) = channel();
     let listeners = Listeners::open(state, &folder, first, report.clone(), events.clone())?;
     let socket = folder.join(towline_wire::layout::TUNNEL_SOCKET);
-    let teller = report.clone();
+    let closing_report = report.clone();
     std::thread::Builder::new()
-        .name("ears".into())
+        .name("control".into())
         .spawn(move || {
             listeners.listen(|| {
-                teller.log("closed");
+                closing_report.log("closed");
                 towline_host::process::kill_all_descendants();
                 let _ = std::fs::remove_file(&socket);
                 #[expect(
                     clippy::exit,
-                    reason = "the keeper may wait for a host that does not answer; \
+                    reason = "the supervisor may wait for a host that does not answer; \
                 nothing of it is left"
                 )]
                 std::process::exit(0);
             });
         })?;
-    let said = report.clone();
-    let line = Line::new(
+    let log = report.clone();
+    let route = Route::new(
         wanted.definition.clone(),
         opener(&wanted),
-        Box::new(move |words| said.log(words)),
+        Box::new(move |text| log.log(text)),
     );
-    let mut keeper = Keeper {
+    let mut supervisor = Supervisor {
         definition: wanted.definition,
-        line: Arc::new(line),
+        route: Arc::new(route),
         gate: Arc::default(),
         report,
-        happened,
-        backoff: Backoff::default(),
+        received,
+        backoff: TunnelBackoff::default(),
     };
-    let _relay = keeper.hold_port(&events);
-    keeper.keep();
+    let _relay = supervisor.hold_port(&events);
+    supervisor.run();
     drop(lock);
     Ok(())
 }
 
-struct Keeper {
+struct Supervisor {
     definition: Definition,
-    line: Arc<Line>,
+    route: Arc<Route>,
     gate: Arc<Gate>,
     report: Arc<Report>,
-    happened: Receiver<Event>,
-    backoff: Backoff,
+    received: Receiver<Event>,
+    backoff: TunnelBackoff,
 }
 
-impl Keeper {
-    /// The port is ours from here to the end.
+impl Supervisor {
+    /// Binds the port, and tries again until it is free. It is held until the process ends.
     fn hold_port(&mut self, events: &Sender<Event>) -> Relay {
-        let notices: Arc<dyn Notices> = Arc::new(Told {
+        let observer: Arc<dyn RelayObserver> = Arc::new(ConnectionEvents {
             gate: self.gate.clone(),
             events: events.clone(),
         });
         loop {
-            let (gate, line, port, lost) = (
+            let (gate, route, port, lost) = (
                 self.gate.clone(),
-                self.line.clone(),
+                self.route.clone(),
                 self.definition.port,
                 events.clone(),
             );
-            let dial = move || dial(&gate, &line, &lost);
+            let dial = move || dial(&gate, &route, &lost);
             let held = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
-                .and_then(|listener| Relay::on(listener, Box::new(dial), notices.clone()));
+                .and_then(|listener| Relay::on(listener, Box::new(dial), observer.clone()));
             match held {
                 Ok(relay) => return relay,
                 Err(error) => {
@@ -147,16 +151,16 @@ impl Keeper {
         }
     }
 
-    fn keep(&mut self) {
+    fn run(&mut self) {
         loop {
-            match self.line.establish().and_then(|()| self.line.probe()) {
+            match self.route.establish().and_then(|()| self.route.probe()) {
                 Ok(()) => {
                     self.report.open();
                     self.gate.set(true);
                     self.backoff.reset();
                     let error = self.watch();
                     self.gate.set(false);
-                    // The first try follows at once.
+                    // The next try follows at once.
                     self.report.connecting(&error);
                 }
                 Err(error) => {
@@ -170,43 +174,49 @@ impl Keeper {
         }
     }
 
-    /// While it is open. Gives what ended that.
+    /// Watches an open tunnel. Returns the error that ended it.
     fn watch(&self) -> Error {
-        let mut good = Instant::now();
+        let mut last_success = Instant::now();
         loop {
-            self.until_doubt(good);
-            // What broke several connections is one reason.
-            std::iter::from_fn(|| self.happened.try_recv().ok()).for_each(drop);
-            if let Err(error) = self.line.probe() {
+            self.wait_for_doubt(last_success);
+            // Several broken connections are one reason to probe.
+            std::iter::from_fn(|| self.received.try_recv().ok()).for_each(drop);
+            if let Err(error) = self.route.probe() {
                 return error;
             }
-            good = Instant::now();
-            // Who found the way gone may have been wrong.
+            last_success = Instant::now();
+            // A connection that found the route gone may have been wrong.
             self.gate.set(true);
         }
     }
 
-    /// Waits for a reason to ask.
-    fn until_doubt(&self, good: Instant) {
+    /// Waits for a reason to probe.
+    fn wait_for_doubt(&self, last_success: Instant) {
         loop {
-            let known = self.gate.heard().map_or(good, |heard| heard.max(good));
-            match self
-                .happened
-                .recv_timeout((known + IDLE).saturating_duration_since(Instant::now()))
-            {
-                // Networks change all the time on some machines.
-                Ok(Event::Came | Event::Changed) if known.elapsed() < STALE => {}
+            let last_sign = self
+                .gate
+                .last_data()
+                .map_or(last_success, |last_data| last_data.max(last_success));
+            match self.received.recv_timeout(
+                (last_sign + IDLE_PROBE_INTERVAL).saturating_duration_since(Instant::now()),
+            ) {
+                // On some machines the network changes all the time.
+                Ok(Event::Connected | Event::NetworkChanged)
+                    if last_sign.elapsed() < STALE_AFTER => {}
                 Ok(Event::Lost) => return,
                 Ok(_) => {
-                    std::thread::sleep((good + RARELY).saturating_duration_since(Instant::now()));
+                    std::thread::sleep(
+                        (last_success + MIN_PROBE_INTERVAL)
+                            .saturating_duration_since(Instant::now()),
+                    );
                     return;
                 }
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE),
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(IDLE_PROBE_INTERVAL),
                 Err(RecvTimeoutError::Timeout) => {
                     if self
                         .gate
-                        .heard()
-                        .is_none_or(|heard| heard.elapsed() >= IDLE)
+                        .last_data()
+                        .is_none_or(|last_data| last_data.elapsed() >= IDLE_PROBE_INTERVAL)
                     {
                         return;
                     }
@@ -215,39 +225,45 @@ impl Keeper {
         }
     }
 
-    /// Until the next try. A change of the network, or a user, makes it come at once.
+    /// Waits for the next try. A user can make it come at once, a network change sooner.
     fn pause(&mut self, is_lasting: bool) {
         let begun = Instant::now();
-        let mut until = begun + self.backoff.next(is_lasting);
+        let mut until = begun + self.backoff.pause(is_lasting);
         loop {
             match self
-                .happened
+                .received
                 .recv_timeout(until.saturating_duration_since(Instant::now()))
             {
                 Ok(Event::Nudge) => {
                     self.report.trying();
                     return self.backoff.reset();
                 }
-                Ok(Event::Changed) => {
-                    until = until.min(begun + if is_lasting { LATER } else { SOON })
+                Ok(Event::NetworkChanged) => {
+                    until = until.min(
+                        begun
+                            + if is_lasting {
+                                CHANGE_RETRY_PAUSE_LASTING
+                            } else {
+                                CHANGE_RETRY_PAUSE
+                            },
+                    );
                 }
-                Ok(Event::Came | Event::Broke | Event::Lost) => {}
+                Ok(Event::Connected | Event::Broken | Event::Lost) => {}
                 Err(RecvTimeoutError::Timeout) => return,
                 Err(RecvTimeoutError::Disconnected) => {
-                    std::thread::sleep(until.saturating_duration_since(Instant::now()))
+                    std::thread::sleep(until.saturating_duration_since(Instant::now()));
                 }
             }
         }
     }
 }
 
-/// A connection to the far end, at the latest when the way is found again and who came has waited
-/// enough.
-fn dial(gate: &Gate, line: &Line, lost: &Sender<Event>) -> Result<Far> {
+/// A connection to the far end. While the tunnel is down it waits, up to [`DIAL_TIMEOUT`].
+fn dial(gate: &Gate, route: &Route, lost: &Sender<Event>) -> Result<RemoteEnd> {
     let begun = Instant::now();
-    while gate.wait(WAIT.saturating_sub(begun.elapsed())) {
-        if line.is_there() {
-            return line.dial();
+    while gate.wait(DIAL_TIMEOUT.saturating_sub(begun.elapsed())) {
+        if route.is_up() {
+            return route.dial();
         }
         gate.set(false);
         let _ = lost.send(Event::Lost);
@@ -255,25 +271,25 @@ fn dial(gate: &Gate, line: &Line, lost: &Sender<Event>) -> Result<Far> {
     Err(Error::unreachable("the tunnel is not open"))
 }
 
-/// What happens on the port's connections.
-struct Told {
+/// Turns what happens on the port's connections into events.
+struct ConnectionEvents {
     gate: Arc<Gate>,
     events: Sender<Event>,
 }
 
-impl Notices for Told {
-    fn came(&self) {
-        let _ = self.events.send(Event::Came);
+impl RelayObserver for ConnectionEvents {
+    fn connected(&self) {
+        let _ = self.events.send(Event::Connected);
     }
-    fn heard(&self) {
-        self.gate.hear();
+    fn received(&self) {
+        self.gate.note_data();
     }
-    fn broke(&self) {
-        let _ = self.events.send(Event::Broke);
+    fn broken(&self) {
+        let _ = self.events.send(Event::Broken);
     }
 }
 
-/// The error for a port that somebody else has, with their name where the machine tells it.
+/// The error for a port that another process has, with its name where the system tells it.
 pub fn port_taken(port: u16, error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::AddrInUse {
         return Error::refused(format!("port {port} of this machine cannot be used"))
@@ -286,8 +302,8 @@ pub fn port_taken(port: u16, error: io::Error) -> Error {
         .hint("end that, or give the tunnel another port: --port")
 }
 
-/// Whether the port can be had now. It is not taken for that: whoever is about to have it must not
-/// find it gone.
+/// An error if the port is in use. The port is not opened for this question, because a program that
+/// is about to open it must not find it in use.
 pub fn try_port(port: u16) -> Result<()> {
     if towline_host::ports::is_taken(port) {
         Err(port_taken(port, io::ErrorKind::AddrInUse.into()))

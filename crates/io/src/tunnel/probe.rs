@@ -1,4 +1,4 @@
-//! Whether the far end answers: one fresh connection to it, through all that is on the way.
+//! Whether the far end answers: one fresh connection to it over the whole route.
 
 use std::io::{Read, Write};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -6,79 +6,78 @@ use std::time::{Duration, Instant};
 use towline_core::tunnel::Probe;
 
 /// How long the far end may take to answer.
-pub(super) const ANSWER: Duration = Duration::from_secs(5);
-/// How long a connection that nobody hangs up on has to last.
-const LASTING: Duration = Duration::from_secs(1);
-/// How often it is looked whether a connection was taken.
-const LOOK: Duration = Duration::from_millis(20);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// A TCP probe succeeds when an accepted connection stays open for this long.
+const TCP_STABLE_TIME: Duration = Duration::from_secs(1);
+/// How often to check whether a connection was accepted.
+const ACCEPT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A connection that is only asked something. Dropped, it ends.
-pub(super) struct Asked {
+/// A connection that is opened only for a probe, and closed when it is dropped.
+pub(super) struct ProbeConnection {
     pub(super) from: Box<dyn Read + Send>,
     pub(super) to: Box<dyn Write + Send>,
-    pub(super) fate: Box<dyn Fate>,
+    pub(super) status: Box<dyn ProbeStatus>,
 }
 
-/// What becomes of such a connection.
-pub(super) trait Fate: Send {
-    /// Whether the far end has taken it.
-    fn is_taken(&self) -> bool;
-    /// Whether there is no way at all any more.
+/// The state of such a connection.
+pub(super) trait ProbeStatus: Send {
+    /// Whether the far end has accepted it.
+    fn is_accepted(&self) -> bool;
+    /// Whether the route itself is gone.
     fn is_lost(&self) -> bool;
 }
 
-/// How it failed.
+/// Why a probe failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Bad {
-    /// The way there is gone.
+pub(super) enum ProbeFailure {
+    /// The route is gone.
     Lost,
-    /// Nobody takes connections there.
+    /// Nothing accepts connections there.
     Refused,
-    /// It was taken and ended without a word.
+    /// The connection was accepted and closed without a byte.
     HungUp,
-    /// It was taken, or not even that, and nothing was said in time.
-    Silent { is_taken: bool },
-    /// Somebody else is there: their first words.
-    Other(String),
+    /// No answer came in time.
+    Silent { is_accepted: bool },
+    /// No ssh server answered; this is the beginning of the answer.
+    WrongProtocol(String),
 }
 
-pub(super) fn ask(probe: Probe, asked: Asked) -> Result<(), Bad> {
-    let Asked {
+pub(super) fn ask(probe: Probe, asked: ProbeConnection) -> Result<(), ProbeFailure> {
+    let ProbeConnection {
         mut from,
         mut to,
-        fate,
+        status,
     } = asked;
     if probe == Probe::Http {
         let _ = to
             .write_all(b"HEAD / HTTP/1.0\r\nHost: localhost\r\n\r\n")
             .and_then(|()| to.flush());
     }
-    let (sender, heard) = channel();
+    let (sender, received) = channel();
     let reading = std::thread::Builder::new().spawn(move || {
         let mut first = [0; 64];
         let count = from.read(&mut first).unwrap_or(0);
         let _ = sender.send(first[..count].to_vec());
     });
     if reading.is_err() {
-        return Err(Bad::Lost);
+        return Err(ProbeFailure::Lost);
     }
-    let deadline = Instant::now() + ANSWER;
+    let deadline = Instant::now() + ANSWER_TIMEOUT;
     let mut lasting = deadline;
-    let mut is_taken = false;
+    let mut is_accepted = false;
     loop {
-        if !is_taken && fate.is_taken() {
-            is_taken = true;
-            lasting = Instant::now() + LASTING;
+        if !is_accepted && status.is_accepted() {
+            is_accepted = true;
+            lasting = Instant::now() + TCP_STABLE_TIME;
         }
-        match heard.recv_timeout(LOOK) {
+        match received.recv_timeout(ACCEPT_POLL_INTERVAL) {
             Ok(words) if words.is_empty() => {
-                // What it said of itself comes by another way.
-                return Err(if fate.is_lost() {
-                    Bad::Lost
-                } else if is_taken || fate.is_taken() {
-                    Bad::HungUp
+                return Err(if status.is_lost() {
+                    ProbeFailure::Lost
+                } else if is_accepted || status.is_accepted() {
+                    ProbeFailure::HungUp
                 } else {
-                    Bad::Refused
+                    ProbeFailure::Refused
                 });
             }
             Ok(words) if probe == Probe::Ssh && !words.starts_with(b"SSH-") => {
@@ -89,18 +88,18 @@ pub(super) fn ask(probe: Probe, asked: Asked) -> Result<(), Bad> {
                     .chars()
                     .take(40)
                     .collect();
-                return Err(Bad::Other(shown));
+                return Err(ProbeFailure::WrongProtocol(shown));
             }
             Ok(_) => return Ok(()),
-            Err(RecvTimeoutError::Disconnected) => return Err(Bad::Lost),
+            Err(RecvTimeoutError::Disconnected) => return Err(ProbeFailure::Lost),
             Err(RecvTimeoutError::Timeout) => {}
         }
         let now = Instant::now();
-        if probe == Probe::Tcp && is_taken && now >= lasting {
+        if probe == Probe::Tcp && is_accepted && now >= lasting {
             return Ok(());
         }
         if now >= deadline {
-            return Err(Bad::Silent { is_taken });
+            return Err(ProbeFailure::Silent { is_accepted });
         }
     }
 }
@@ -110,9 +109,9 @@ mod tests {
     use super::*;
     use std::net::{TcpListener, TcpStream};
 
-    struct Taken(bool);
-    impl Fate for Taken {
-        fn is_taken(&self) -> bool {
+    struct FixedStatus(bool);
+    impl ProbeStatus for FixedStatus {
+        fn is_accepted(&self) -> bool {
             self.0
         }
         fn is_lost(&self) -> bool {
@@ -120,8 +119,12 @@ mod tests {
         }
     }
 
-    /// What a server that says this, or hangs up, is taken for.
-    fn asked(probe: Probe, says: Option<&'static [u8]>, is_taken: bool) -> Result<(), Bad> {
+    /// The result of probing a server that sends `says`, or hangs up.
+    fn asked(
+        probe: Probe,
+        says: Option<&'static [u8]>,
+        is_accepted: bool,
+    ) -> Result<(), ProbeFailure> {
         let server = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let near = TcpStream::connect(server.local_addr().expect("an address")).expect("connects");
         let (mut far, _) = server.accept().expect("comes");
@@ -132,23 +135,23 @@ mod tests {
         let from = near.try_clone().expect("a copy");
         ask(
             probe,
-            Asked {
+            ProbeConnection {
                 from: Box::new(from),
                 to: Box::new(near),
-                fate: Box::new(Taken(is_taken)),
+                status: Box::new(FixedStatus(is_accepted)),
             },
         )
     }
 
     #[test]
-    fn each_answer_is_told_from_the_others() {
+    fn every_kind_of_answer_is_recognised() {
         assert_eq!(asked(Probe::Ssh, Some(b"SSH-2.0-x\r\n"), true), Ok(()));
         assert_eq!(
             asked(Probe::Ssh, Some(b"HTTP/1.0 400\r\n"), true),
-            Err(Bad::Other("HTTP/1.0 400".into()))
+            Err(ProbeFailure::WrongProtocol("HTTP/1.0 400".into()))
         );
-        assert_eq!(asked(Probe::Ssh, None, true), Err(Bad::HungUp));
-        assert_eq!(asked(Probe::Tcp, None, false), Err(Bad::Refused));
+        assert_eq!(asked(Probe::Ssh, None, true), Err(ProbeFailure::HungUp));
+        assert_eq!(asked(Probe::Tcp, None, false), Err(ProbeFailure::Refused));
         assert_eq!(
             asked(Probe::Http, Some(b"HTTP/1.0 404 Not Found\r\n"), true),
             Ok(())
@@ -160,11 +163,11 @@ mod tests {
         );
         assert_eq!(
             asked(Probe::Tcp, Some(b""), false),
-            Err(Bad::Silent { is_taken: false })
+            Err(ProbeFailure::Silent { is_accepted: false })
         );
         assert_eq!(
             asked(Probe::Http, Some(b""), true),
-            Err(Bad::Silent { is_taken: true })
+            Err(ProbeFailure::Silent { is_accepted: true })
         );
     }
 }

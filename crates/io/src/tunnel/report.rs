@@ -1,5 +1,4 @@
-//! What a supervisor tells of itself: a file, a log that does not grow without end, and whoever is
-//! on the line.
+//! How a tunnel is doing: its status file, a log of bounded size, and the connected listeners.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -12,20 +11,21 @@ use towline_core::Error;
 use towline_wire::frame;
 use towline_wire::tunnel::{Trouble, TunnelState, TunnelStatus};
 
-const LOG_LIMIT: u64 = 256 << 10;
-/// How much of one message is kept.
-const LINE_LIMIT: usize = 4 << 10;
-/// Who does not take what is told within this is not told any more.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A log file of more bytes is renamed, and a new one begins.
+const MAX_LOG_BYTES: u64 = 256 << 10;
+/// Characters of one message that are kept.
+const MAX_MESSAGE_CHARS: usize = 4 << 10;
+/// A listener that does not read within this time is dropped.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Report {
     folder: PathBuf,
-    inside: Mutex<Inside>,
+    shared: Mutex<Shared>,
 }
 
 #[derive(Debug)]
-struct Inside {
+struct Shared {
     status: TunnelStatus,
     was_open: bool,
     listeners: Vec<UnixStream>,
@@ -44,91 +44,91 @@ impl Report {
         };
         let report = Self {
             folder: folder.to_owned(),
-            inside: Mutex::new(Inside {
+            shared: Mutex::new(Shared {
                 status,
                 was_open: before.is_some(),
                 listeners: Vec::new(),
             }),
         };
-        report.write(&mut report.inside());
+        report.write(&mut report.shared());
         report
     }
 
-    fn inside(&self) -> MutexGuard<'_, Inside> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells a listener how it is, and from now on whenever that changes.
+    /// Sends the status to a listener, now and whenever it changes.
     pub(super) fn listen(&self, listener: UnixStream) {
-        let mut inside = self.inside();
-        let _ = listener.set_write_timeout(Some(PATIENCE));
-        inside.listeners.push(listener);
-        let bytes = frame::encode(&inside.status);
-        inside
+        let mut shared = self.shared();
+        let _ = listener.set_write_timeout(Some(WRITE_TIMEOUT));
+        shared.listeners.push(listener);
+        let bytes = frame::encode(&shared.status);
+        shared
             .listeners
             .retain_mut(|listener| listener.write_all(&bytes).is_ok());
     }
 
     pub(super) fn open(&self) {
-        let mut inside = self.inside();
-        inside.status.reconnects += u32::from(inside.was_open);
-        inside.was_open = true;
-        self.become_state(&mut inside, TunnelState::Open, None);
+        let mut shared = self.shared();
+        shared.status.reconnects += u32::from(shared.was_open);
+        shared.was_open = true;
+        self.set_state(&mut shared, TunnelState::Open, None);
     }
 
     pub(super) fn failing(&self, error: &Error) {
-        self.become_state(
-            &mut self.inside(),
+        self.set_state(
+            &mut self.shared(),
             TunnelState::Failing,
             Some(Trouble::from(error)),
         );
     }
 
-    /// It is tried once more, because somebody asked for it.
+    /// The next try begins at once, because a user asked for it.
     pub(super) fn trying(&self) {
-        self.become_state(&mut self.inside(), TunnelState::Connecting, None);
+        self.set_state(&mut self.shared(), TunnelState::Connecting, None);
     }
 
-    /// It was lost and is looked for again.
+    /// The tunnel was lost, and a new connection is being made.
     pub(super) fn connecting(&self, error: &Error) {
-        self.become_state(
-            &mut self.inside(),
+        self.set_state(
+            &mut self.shared(),
             TunnelState::Connecting,
             Some(Trouble::from(error)),
         );
     }
 
-    fn become_state(&self, inside: &mut Inside, state: TunnelState, trouble: Option<Trouble>) {
-        if inside.status.state == state && inside.status.trouble == trouble {
+    fn set_state(&self, shared: &mut Shared, state: TunnelState, trouble: Option<Trouble>) {
+        if shared.status.state == state && shared.status.trouble == trouble {
             return;
         }
-        if inside.status.state != state {
-            inside.status.since = towline_host::clock::now();
+        if shared.status.state != state {
+            shared.status.since = towline_host::clock::now();
         }
         self.log(&match &trouble {
             Some(trouble) => format!("{}: {}", state.word(), trouble.reason),
             None => state.word().to_owned(),
         });
-        inside.status.state = state;
-        inside.status.trouble = trouble;
-        self.write(inside);
+        shared.status.state = state;
+        shared.status.trouble = trouble;
+        self.write(shared);
     }
 
-    fn write(&self, inside: &mut Inside) {
-        let bytes = serde_json::to_vec(&inside.status).unwrap_or_default();
+    fn write(&self, shared: &mut Shared) {
+        let bytes = serde_json::to_vec(&shared.status).unwrap_or_default();
         if let Err(error) = towline_host::once::replace(&self.folder.join("status"), &bytes) {
             self.log(&format!("the status cannot be written: {error}"));
         }
-        let bytes = frame::encode(&inside.status);
-        inside
+        let bytes = frame::encode(&shared.status);
+        shared
             .listeners
             .retain_mut(|listener| listener.write_all(&bytes).is_ok());
     }
 
-    /// A line, or several that a program said.
+    /// Writes a message of one or more lines to the log.
     pub(super) fn log(&self, text: &str) {
         let path = self.folder.join("log");
-        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_LIMIT) {
+        if std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > MAX_LOG_BYTES) {
             let _ = std::fs::rename(&path, self.folder.join("log.old"));
         }
         let opened: std::io::Result<File> = OpenOptions::new()
@@ -137,7 +137,7 @@ impl Report {
             .mode(0o600)
             .open(&path);
         if let Ok(mut file) = opened {
-            let text: String = text.trim().chars().take(LINE_LIMIT).collect();
+            let text: String = text.trim().chars().take(MAX_MESSAGE_CHARS).collect();
             let _ = writeln!(
                 file,
                 "{} {}",
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_says_what_listeners_hear_and_the_log_stays_small() {
+    fn the_file_says_what_listeners_receive_and_the_log_stays_small() {
         let folder = tempfile::tempdir().expect("a folder");
         let report = Report::new(folder.path(), 22222);
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
@@ -167,22 +167,22 @@ mod tests {
                 .expect("a frame")
                 .expect("a status")
         };
-        let heard = [next(), next(), next(), next()];
+        let received = [next(), next(), next(), next()];
         assert_eq!(
-            heard.each_ref().map(|status| status.state.word()),
+            received.each_ref().map(|status| status.state.word()),
             ["connecting", "open", "failing", "open"]
         );
         assert_eq!(
-            heard[2]
+            received[2]
                 .trouble
                 .as_ref()
                 .map(|trouble| trouble.reason.as_str()),
             Some("away")
         );
-        assert_eq!((heard[1].reconnects, heard[3].reconnects), (0, 1));
+        assert_eq!((received[1].reconnects, received[3].reconnects), (0, 1));
         assert_eq!(
             TunnelStatus::read(&folder.path().join("status")),
-            Some(heard[3].clone())
+            Some(received[3].clone())
         );
         for _ in 0..200 {
             report.log(&"x".repeat(10_000));
@@ -192,6 +192,6 @@ mod tests {
             .flatten()
             .map(|entry| entry.metadata().expect("there").len())
             .sum();
-        assert!(size < 3 * LOG_LIMIT, "{size}");
+        assert!(size < 3 * MAX_LOG_BYTES, "{size}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use towline_core::ErrorKind;
 use towline_core::cloud::Audience;
 
-/// With the real `az` among its programs.
+/// Puts the real `az` on the path.
 fn installed(stage: &Stage) -> PathBuf {
     let bin = stage.folder.path().join("bin");
     stage.set("PATH", &format!("{}:/usr/bin:/bin", bin.display()));
@@ -14,7 +14,7 @@ fn installed(stage: &Stage) -> PathBuf {
 }
 
 #[test]
-fn its_login_is_used_and_asked_for_where_there_is_none() {
+fn the_login_of_az_is_used_and_a_missing_one_is_an_error() {
     let stage = Stage::start();
     let profile = stage.folder.path().join("login of the lab");
     let cloud = || stage.cloud("azure_cli", Some(profile.to_str().unwrap()));
@@ -52,12 +52,12 @@ fn its_login_is_used_and_asked_for_where_there_is_none() {
     stage.works(&first);
     let token = stage.wait(first.token(Audience::Management)).unwrap();
     assert!(!format!("{first:?}").contains(token.expose()));
-    // Another process has the same, and does not start `az`.
+    // Another process has the same token and does not start `az`.
     assert_eq!(
         stage.wait(cloud().token(Audience::Management)).unwrap(),
         token
     );
-    // Who signs out is signed out here too.
+    // After `az logout` there is no token here either.
     run(&["logout"]);
     let error = stage.get(&cloud()).unwrap_err();
     assert!(

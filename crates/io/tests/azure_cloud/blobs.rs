@@ -1,4 +1,4 @@
-//! Blobs by the token of whoever is signed in.
+//! Blobs by the token of the signed-in user.
 
 use crate::stage::{Stage, shown};
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use towline_io::data::{Data, Key, Marks};
 
 fn store(stage: &Stage, access: Access, container: &str) -> Azure {
     let account = stage.aml.azurite().account().to_owned();
-    // By the account's own host name, as the service names it.
+    // The account's own host name, as the service has it.
     let endpoint = Some(format!(
         "https://{account}.blob.{}",
         stage.aml.storage_suffix()
@@ -34,7 +34,7 @@ fn parts_of_blobs_end_where_the_blob_does() {
     stage.aml.azurite().make_container("parts");
     let key = AzureCredential::Key(towline_core::redact::Secret::new(stage.aml.azurite().key()));
     for access in [
-        Access::SignedIn(Arc::new(stage.usual())),
+        Access::SignedIn(Arc::new(stage.default_cloud())),
         Access::Credential(key),
     ] {
         let store = store(&stage, access, "parts");
@@ -86,7 +86,7 @@ fn parts_of_blobs_end_where_the_blob_does() {
 }
 
 #[test]
-fn an_error_of_signing_in_is_told_as_it_is() {
+fn an_error_of_signing_in_is_shown_unchanged() {
     let stage = Stage::start();
     let store = store(
         &stage,
@@ -97,5 +97,5 @@ fn an_error_of_signing_in_is_told_as_it_is() {
         .wait(store.part(&Key::new("k").unwrap(), None))
         .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused, "{}", shown(&error));
-    assert!(error.hints()[0].contains(crate::stage::COMMAND));
+    assert!(error.hints()[0].contains(crate::stage::SIGN_IN_COMMAND));
 }

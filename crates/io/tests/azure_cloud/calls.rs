@@ -1,4 +1,4 @@
-//! What is sent again, and what is not.
+//! Which calls are sent again, and which are not.
 
 use crate::stage::{Stage, shown};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use towline_core::{ErrorKind, Retry};
 
 use towline_testkit::aml::{Trouble, When};
 
-const KEYS: &str = "/listStorageAccountKeys";
+const LIST_KEYS_PATH: &str = "/listStorageAccountKeys";
 
 const fn status(status: u16, retry_after: Option<u32>) -> Trouble {
     Trouble::Status {
@@ -20,9 +20,12 @@ const fn status(status: u16, retry_after: Option<u32>) -> Trouble {
 #[test]
 fn throttling_is_waited_out_for_every_method() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
-    for (method, word, below) in [(Method::Get, "GET", ""), (Method::Post, "POST", KEYS)] {
+    for (method, word, below) in [
+        (Method::Get, "GET", ""),
+        (Method::Post, "POST", LIST_KEYS_PATH),
+    ] {
         for trouble in [status(429, Some(1)), status(503, Some(1))] {
             stage.aml.trouble(1, word, below, trouble, When::Before);
             let begun = Instant::now();
@@ -49,18 +52,20 @@ fn throttling_is_waited_out_for_every_method() {
 }
 
 #[test]
-fn what_may_have_taken_effect_is_not_sent_again() {
+fn a_call_that_may_have_taken_effect_is_not_repeated() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     for when in [When::Before, When::After] {
-        let before = stage.asked(KEYS);
-        stage.aml.trouble(1, "POST", KEYS, Trouble::Cut, when);
+        let before = stage.asked(LIST_KEYS_PATH);
+        stage
+            .aml
+            .trouble(1, "POST", LIST_KEYS_PATH, Trouble::Cut, when);
         let error = stage
-            .wait(cloud.call(&stage.question(Method::Post, KEYS)))
+            .wait(cloud.call(&stage.question(Method::Post, LIST_KEYS_PATH)))
             .unwrap_err();
         assert_eq!(
-            (error.kind(), stage.asked(KEYS) - before),
+            (error.kind(), stage.asked(LIST_KEYS_PATH) - before),
             (ErrorKind::Unreachable, 1)
         );
         assert!(!shown(&error).contains("api-version"));
@@ -68,18 +73,18 @@ fn what_may_have_taken_effect_is_not_sent_again() {
     for number in [500, 502, 503, 504] {
         stage
             .aml
-            .trouble(1, "POST", KEYS, status(number, None), When::After);
+            .trouble(1, "POST", LIST_KEYS_PATH, status(number, None), When::After);
         let answer = stage
-            .wait(cloud.call(&stage.question(Method::Post, KEYS)))
+            .wait(cloud.call(&stage.question(Method::Post, LIST_KEYS_PATH)))
             .unwrap();
         assert_eq!((answer.status.as_u16(), answer.tries), (number, 1));
     }
 }
 
 #[test]
-fn what_may_be_done_twice_is() {
+fn a_repeatable_call_is_repeated() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     for trouble in [
         Trouble::Cut,
@@ -93,11 +98,13 @@ fn what_may_be_done_twice_is() {
             .trouble(2, "GET", "/workspaces/", trouble, When::After);
         let answer = stage.get(&cloud).unwrap();
         assert_eq!((answer.status.as_u16(), answer.tries), (200, 3));
-        // A POST too, where whoever asks says so.
-        stage.aml.trouble(1, "POST", KEYS, trouble, When::After);
+        // A POST is repeated too if the caller allows it.
+        stage
+            .aml
+            .trouble(1, "POST", LIST_KEYS_PATH, trouble, When::After);
         let question = Call {
             repeatable: true,
-            ..stage.question(Method::Post, KEYS)
+            ..stage.question(Method::Post, LIST_KEYS_PATH)
         };
         assert_eq!(stage.wait(cloud.call(&question)).unwrap().tries, 2);
     }
@@ -106,7 +113,7 @@ fn what_may_be_done_twice_is() {
 #[test]
 fn other_statuses_are_answers() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     for number in [307, 400, 403, 404, 409, 412, 501] {
         stage.aml.trouble(
             1,
@@ -137,7 +144,7 @@ fn other_statuses_are_answers() {
 #[test]
 fn many_are_answered_in_their_order() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     let questions: Vec<Call> = (0..30)
         .map(|number| stage.question(Method::Get, if number % 3 == 0 { "" } else { "/jobs/none" }))
         .collect();
@@ -155,7 +162,7 @@ fn many_are_answered_in_their_order() {
 #[test]
 fn errors_hold_neither_query_nor_token() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     let nowhere = |url: &str, audience| Call {
         url: url.to_owned(),
         audience,
@@ -168,10 +175,10 @@ fn errors_hold_neither_query_nor_token() {
         .unwrap()
         .port();
     let token = stage.wait(cloud.token(Audience::Management)).unwrap();
-    // One that has never answered is not asked for long.
+    // A service that has never answered is not tried for long.
     for audience in [Audience::Management, Audience::Nobody] {
         let question = nowhere(&format!("https://127.0.0.1:{port}/a?sig=canary"), audience);
-        let cloud = stage.usual();
+        let cloud = stage.default_cloud();
         let error = stage.wait(cloud.call(&question)).unwrap_err();
         let seen = format!("{} {question:?} {cloud:?}", shown(&error));
         assert_eq!(error.kind(), ErrorKind::Unreachable);
@@ -191,7 +198,9 @@ fn errors_hold_neither_query_nor_token() {
 #[test]
 fn a_stranger_is_not_trusted_and_there_is_a_next_step() {
     let stage = Stage::start();
-    let cloud = stage.usual().with_web(towline_io::web::Web::new().unwrap());
+    let cloud = stage
+        .default_cloud()
+        .with_web(towline_io::web::Web::new().unwrap());
     let error = stage.get(&cloud).unwrap_err();
     assert!(
         error.kind() == ErrorKind::Unreachable && shown(&error).contains("SSL_CERT_FILE"),

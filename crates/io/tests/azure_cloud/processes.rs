@@ -1,4 +1,4 @@
-//! Two processes: what one has learnt, the other does not ask again.
+//! Two processes share tokens: the second does not ask again.
 
 use crate::stage::Stage;
 use std::process::Command;
@@ -8,22 +8,22 @@ use towline_core::config::Credential;
 use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{SignIn, Surroundings};
 
-const ADDRESS: &str = "TOW_TEST_ADDRESS";
-const ENDPOINT: &str = "TOW_TEST_ENDPOINT";
-const FOLDER: &str = "TOW_TEST_FOLDER";
+const ADDRESS_VARIABLE: &str = "TOW_TEST_ADDRESS";
+const ENDPOINT_VARIABLE: &str = "TOW_TEST_ENDPOINT";
+const FOLDER_VARIABLE: &str = "TOW_TEST_FOLDER";
 
 #[test]
 fn a_second_process_does_not_ask_again() {
     let stage = Stage::start();
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     let before = stage.aml.recorded().len();
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "processes::second", "--ignored", "--nocapture"])
-        // Whom to trust comes from where OpenSSL has it.
+        // The certificates come from the variable that OpenSSL uses.
         .env("SSL_CERT_FILE", stage.aml.authority())
-        .env(ADDRESS, stage.question(Method::Get, "").url)
-        .env(ENDPOINT, stage.aml.endpoint())
-        .env(FOLDER, stage.cache())
+        .env(ADDRESS_VARIABLE, stage.question(Method::Get, "").url)
+        .env(ENDPOINT_VARIABLE, stage.aml.endpoint())
+        .env(FOLDER_VARIABLE, stage.cache())
         .output()
         .unwrap();
     assert!(
@@ -42,7 +42,7 @@ fn a_second_process_does_not_ask_again() {
     assert_eq!(targets.len(), 1, "{targets:?}");
 }
 
-/// It has no identity of its own: all it knows is in the folder.
+/// The second process. It has no identity of its own; all it knows is in the folder.
 #[test]
 #[ignore = "another test runs it as a process of its own"]
 fn second() {
@@ -56,7 +56,7 @@ fn second() {
         network: towline_io::network::Network::default(),
     };
     let (folder, credential) = (
-        variable(FOLDER),
+        variable(FOLDER_VARIABLE),
         Credential::Word("managed_identity".to_owned()),
     );
     let sign_in = SignIn::new(
@@ -69,12 +69,12 @@ fn second() {
     .unwrap();
     let cloud = Cloud::new(
         "second",
-        Some(&variable(ENDPOINT)),
+        Some(&variable(ENDPOINT_VARIABLE)),
         sign_in,
         folder.as_ref(),
     )
     .unwrap();
-    let question = Call::get(variable(ADDRESS));
+    let question = Call::get(variable(ADDRESS_VARIABLE));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -6,15 +6,15 @@ use towline_core::cloud::{Audience, Method};
 use towline_testkit::aml::{Trouble, When};
 use towline_testkit::until;
 
-const REFUSED: Trouble = Trouble::Status {
+const TOKEN_REFUSED: Trouble = Trouble::Status {
     status: 401,
     retry_after: None,
 };
 
 #[test]
-fn one_is_asked_for_and_kept() {
+fn a_token_is_requested_once_and_kept() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     let questions = vec![stage.question(Method::Get, ""); 20];
     let answers = stage.wait(cloud.call_all(&questions));
     assert!(
@@ -30,7 +30,7 @@ fn one_is_asked_for_and_kept() {
         ),
         (1, 1, 20)
     );
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     assert_eq!(
         (
             stage.asked("/msi/token"),
@@ -55,14 +55,14 @@ fn it_is_replaced_before_it_ends() {
     stage
         .aml
         .conditions(|conditions| conditions.token_lifetime = 4);
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     let first = stage.wait(cloud.token(Audience::Management)).unwrap();
     until("another token", || {
         (stage.wait(cloud.token(Audience::Management)).unwrap() != first).then_some(())
     });
-    // The one of a file is looked at in the same way.
+    // A token from a file is judged in the same way.
     let second = stage.wait(cloud.token(Audience::Management)).unwrap();
-    let other = stage.usual();
+    let other = stage.default_cloud();
     until("a token of its own", || {
         (stage.wait(other.token(Audience::Management)).unwrap() != second).then_some(())
     });
@@ -70,15 +70,15 @@ fn it_is_replaced_before_it_ends() {
 }
 
 #[test]
-fn one_that_has_ended_before_its_time_is_replaced_once() {
+fn a_token_that_ended_early_is_replaced_once() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     stage
         .aml
-        .trouble(1, "GET", "/workspaces/", REFUSED, When::Before);
+        .trouble(1, "GET", "/workspaces/", TOKEN_REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
-    // Whoever is not let in has changed nothing: that try does not count.
+    // The refused try has changed nothing and does not count.
     assert_eq!(
         (
             answer.status.as_u16(),
@@ -87,10 +87,14 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
         ),
         (200, 1, 2)
     );
-    // Also where it may not be sent twice: a refusal did nothing.
-    stage
-        .aml
-        .trouble(1, "POST", "/listStorageAccountKeys", REFUSED, When::Before);
+    // Also for a call that may not be repeated, because a refusal did nothing.
+    stage.aml.trouble(
+        1,
+        "POST",
+        "/listStorageAccountKeys",
+        TOKEN_REFUSED,
+        When::Before,
+    );
     let answer = stage
         .wait(cloud.call(&stage.question(Method::Post, "/listStorageAccountKeys")))
         .unwrap();
@@ -104,7 +108,7 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
     );
     stage
         .aml
-        .trouble(9, "GET", "/workspaces/", REFUSED, When::Before);
+        .trouble(9, "GET", "/workspaces/", TOKEN_REFUSED, When::Before);
     let answer = stage.get(&cloud).unwrap();
     assert_eq!(
         (
@@ -117,7 +121,7 @@ fn one_that_has_ended_before_its_time_is_replaced_once() {
     );
 }
 
-/// The tokens in files are not what they were.
+/// Damages the tokens in files.
 fn spoil(stage: &Stage) {
     for entry in std::fs::read_dir(stage.cache()).unwrap() {
         let path = entry.unwrap().path();
@@ -127,13 +131,13 @@ fn spoil(stage: &Stage) {
 }
 
 #[test]
-fn of_many_that_are_refused_one_asks() {
+fn of_many_refused_calls_one_asks_for_a_token() {
     let stage = Stage::start();
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     spoil(&stage);
     let answers = stage.wait(
         stage
-            .usual()
+            .default_cloud()
             .call_all(&vec![stage.question(Method::Get, ""); 8]),
     );
     let seen: Vec<(u16, u32)> = answers
@@ -146,16 +150,16 @@ fn of_many_that_are_refused_one_asks() {
 }
 
 #[test]
-fn files_that_are_damaged_are_as_none() {
+fn damaged_files_count_as_missing() {
     let stage = Stage::start();
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     for entry in std::fs::read_dir(stage.cache()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{\"version\":1,\"tok").unwrap();
     }
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     assert_eq!(stage.asked("/msi/token"), 2);
-    // A token that is none is refused, and replaced.
+    // An invalid token is refused and replaced.
     spoil(&stage);
-    stage.works(&stage.usual());
+    stage.works(&stage.default_cloud());
     assert_eq!(stage.asked("/msi/token"), 3);
 }

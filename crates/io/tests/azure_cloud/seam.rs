@@ -1,4 +1,4 @@
-//! The join, against the emulator and a real blob service.
+//! The cloud of the Azure ML backend, against the emulator and a real blob service.
 
 use crate::stage::Stage as Signed;
 use serde_json::json;
@@ -118,7 +118,7 @@ fn calls_reach_the_services() {
 }
 
 #[test]
-fn objects_are_kept_whatever_lets_in() {
+fn objects_are_stored_with_every_credential() {
     let stage = Stage::start();
     let azurite = stage.signed.aml.azurite();
     azurite.make_container("objects");

@@ -1,13 +1,13 @@
-//! Each way to sign in.
+//! Each method of signing in.
 
-use crate::stage::{COMMAND, Stage, shown};
+use crate::stage::{SIGN_IN_COMMAND, Stage, shown};
 use towline_core::ErrorKind;
 use towline_core::cloud::Audience;
 
 #[test]
 fn as_a_managed_identity_of_a_service_or_of_azure_ml() {
     let stage = Stage::start();
-    let cloud = stage.usual();
+    let cloud = stage.default_cloud();
     stage.works(&cloud);
     for audience in [Audience::Workspace, Audience::Vault, Audience::Storage] {
         stage.wait(cloud.token(audience)).unwrap();
@@ -134,7 +134,7 @@ fn by_a_code_on_another_device() {
     let cloud = stage.cloud("device_code", None);
     let error = stage.get(&cloud).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Refused);
-    assert!(error.hints()[0].contains(COMMAND) && stage.told().is_empty());
+    assert!(error.hints()[0].contains(SIGN_IN_COMMAND) && stage.messages().is_empty());
     assert!(stage.wait(cloud.sign_in(false)).is_err() && stage.asked("/devicecode") == 0);
     stage.aml.conditions(|conditions| {
         conditions.device.interval = 0;
@@ -142,13 +142,13 @@ fn by_a_code_on_another_device() {
     });
     stage.wait(cloud.sign_in(true)).unwrap();
     assert!(
-        stage.told()[0].contains("https://microsoft.com/devicelogin"),
+        stage.messages()[0].contains("https://microsoft.com/devicelogin"),
         "{:?}",
-        stage.told()
+        stage.messages()
     );
     assert_eq!(
         (
-            stage.told().len(),
+            stage.messages().len(),
             stage.asked("/organizations/oauth2/v2.0/token")
         ),
         (1, 4)
@@ -172,7 +172,7 @@ fn by_a_code_on_another_device() {
     assert!(
         error.kind() == ErrorKind::Refused
             && shown(&error).contains("has ended")
-            && shown(&error).contains(COMMAND)
+            && shown(&error).contains(SIGN_IN_COMMAND)
     );
 }
 

@@ -1,4 +1,4 @@
-//! A cloud and somebody who signs in to it.
+//! A test cloud, and the environment of a process that signs in to it.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -14,13 +14,13 @@ use towline_io::azure::identity::{SignIn, Surroundings};
 use towline_io::web::{Answer, Web};
 use towline_testkit::aml::Aml;
 
-pub(crate) const COMMAND: &str = "tow sign-in-please";
+pub(crate) const SIGN_IN_COMMAND: &str = "tow sign-in-please";
 
 pub(crate) struct Stage {
     pub aml: Aml,
     pub folder: TempDir,
     pub variables: Arc<Mutex<BTreeMap<String, String>>>,
-    pub told: Arc<Mutex<Vec<String>>>,
+    pub messages: Arc<Mutex<Vec<String>>>,
     runtime: Runtime,
 }
 
@@ -37,7 +37,7 @@ impl Stage {
             aml,
             folder: tempfile::tempdir().unwrap(),
             variables: Arc::new(Mutex::new(variables)),
-            told: Arc::default(),
+            messages: Arc::default(),
             runtime,
         }
     }
@@ -51,23 +51,23 @@ impl Stage {
             .unwrap()
             .insert(name.to_owned(), value.to_owned());
     }
-    pub(crate) fn told(&self) -> Vec<String> {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.messages.lock().unwrap().clone()
     }
 
     fn surroundings(&self) -> Surroundings {
-        let (variables, told) = (Arc::clone(&self.variables), Arc::clone(&self.told));
+        let (variables, messages) = (Arc::clone(&self.variables), Arc::clone(&self.messages));
         Surroundings {
             network: towline_io::network::Network::default(),
             variable: Arc::new(move |name| variables.lock().unwrap().get(name).cloned()),
             keyring: Arc::new(|_| None),
             home: None,
-            tell: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
-            command: COMMAND.to_owned(),
+            tell: Arc::new(move |line| messages.lock().unwrap().push(line.to_owned())),
+            command: SIGN_IN_COMMAND.to_owned(),
         }
     }
 
-    /// As a new process has it: nothing but the files of another is known.
+    /// The cloud of a new process, which knows only the files of another.
     pub(crate) fn cloud(&self, credential: &str, profile: Option<&str>) -> Cloud {
         let yaml = towline_core::yaml::parse("test", credential).unwrap();
         let credential: Credential = towline_core::yaml::decode(&yaml).unwrap();
@@ -89,15 +89,15 @@ impl Stage {
         .unwrap()
         .with_web(web)
     }
-    /// By the managed identity, which needs nothing.
-    pub(crate) fn usual(&self) -> Cloud {
+    /// A cloud with the managed identity, which needs no set-up.
+    pub(crate) fn default_cloud(&self) -> Cloud {
         self.cloud("managed_identity", None)
     }
 
     pub(crate) fn wait<T>(&self, act: impl Future<Output = T>) -> T {
         self.runtime.block_on(act)
     }
-    /// The workspace, by a question of this method.
+    /// A call of this method to the workspace.
     pub(crate) fn question(&self, method: Method, below: &str) -> Call {
         let url = format!(
             "{}{}{below}?api-version=2024-04-01",
@@ -119,7 +119,7 @@ impl Stage {
         assert_eq!(answer.status, 200, "{answer:?}");
     }
 
-    /// How many requests held this in their path or query.
+    /// The number of requests with this part in their path or query.
     pub(crate) fn asked(&self, part: &str) -> usize {
         self.aml
             .recorded()
@@ -129,7 +129,7 @@ impl Stage {
     }
 }
 
-/// All that somebody could see of an error.
+/// All that a user could see of an error.
 pub(crate) fn shown(error: &Error) -> String {
     format!("{error} {error:?} {:?}", error.hints())
 }

@@ -60,7 +60,7 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
         .mode(0o600)
         .open(state.daemon_lock())
         .map_err(failed("the daemon's lock cannot be opened"))?;
-    if !towline_host::lock::try_lock_patiently(&lock)
+    if !towline_host::lock::try_lock_with_retries(&lock)
         .map_err(failed("the daemon's lock cannot be taken"))?
     {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Trees to take and ways to compare them.
+//! Trees for the tests, and comparisons of them.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -71,10 +71,10 @@ impl Bench {
     pub(crate) fn lay(&self, id: &Digest, name: &str) -> Result<PathBuf> {
         lay(&self.store, id, &self.folder.path().join(name))
     }
-    /// Lays it out and says how the result differs from the tree.
+    /// Lays a snapshot out and compares the result with the tree.
     pub(crate) fn round_trip(&self, id: &Digest, name: &str) {
         let target = self.lay(id, name).expect("laid out");
-        assert_eq!(look(&self.tree()), look(&target));
+        assert_eq!(describe(&self.tree()), describe(&target));
     }
 }
 
@@ -90,8 +90,8 @@ pub(crate) fn lay(store: &dyn BlobStore, id: &Digest, target: &Path) -> Result<P
     Ok(target.to_owned())
 }
 
-/// Everything of a tree that matters: mode, time, content or target, by path.
-pub(crate) fn look(root: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
+/// Mode, time and content or target of every entry, by path.
+pub(crate) fn describe(root: &Path) -> BTreeMap<Vec<u8>, (u32, i64, Vec<u8>)> {
     let mut seen = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -135,6 +135,6 @@ pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-pub(crate) fn odd(bytes: &[u8]) -> OsString {
+pub(crate) fn os_name(bytes: &[u8]) -> OsString {
     OsString::from_vec(bytes.to_vec())
 }

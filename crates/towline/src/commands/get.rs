@@ -134,7 +134,7 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
         .hint("give it relative to where the run started"));
     }
     for from in roots.iter().map(|root| root.join(path)) {
-        match towline_host::filesystem::look(&from) {
+        match towline_host::filesystem::metadata_if_there(&from) {
             Ok(Some(_)) => return inside(from, roots, linked, path),
             Ok(None) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -114,7 +114,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     }
     let mut report = Report::new("", &value(true));
-    for name in found.iter().flat_map(|(_, _, chosen)| &chosen.odd) {
+    for name in found.iter().flat_map(|(_, _, chosen)| &chosen.unsupported) {
         report = report.hint(format!("{name} stays: it cannot be named"));
     }
     Ok(report.hint(format!("removed {all}")))

@@ -211,7 +211,7 @@ fn a_service_that_asks_to_be_left_alone_is() {
     for child in tried {
         let told = Output::from(child.wait_with_output().unwrap());
         assert!(
-            told.code == 0 && told.stderr.contains("asked for patience, for 14m"),
+            told.code == 0 && told.stderr.contains("asked us to wait another 14m"),
             "{told:?}"
         );
     }

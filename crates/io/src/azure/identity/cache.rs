@@ -1,6 +1,6 @@
-//! Tokens on disk, so that the next process need not ask: files of 0600 in a folder of 0700. What
-//! cannot be read or written is as if it were not there; two who write at once both leave a whole
-//! file.
+//! Tokens on disk, so that the next process need not ask for them: files of mode 0600 in a folder
+//! of mode 0700. A file that cannot be read or written counts as missing. Two processes that write
+//! at once both leave a whole file.
 
 use serde_json::Value;
 use std::fs::{self, DirBuilder, File, Permissions};
@@ -8,8 +8,8 @@ use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// More than any token has.
-const LARGEST: u64 = 1 << 20;
+/// A larger file is not read; no token comes near this size.
+const MAX_FILE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
@@ -23,10 +23,10 @@ impl Cache {
         }
     }
 
-    /// `what` and all that tells one from another; none of it is to be seen in the name of the
-    /// file.
+    /// The file of a value. `what` is everything that identifies the value; the name of the file is
+    /// a hash of it.
     pub(crate) fn path(&self, what: &[&str]) -> PathBuf {
-        // Lengths keep neighbours apart.
+        // The lengths keep the parts apart.
         let joined: Vec<String> = what
             .iter()
             .map(|word| format!("{}:{word}", word.len()))
@@ -41,7 +41,7 @@ impl Cache {
         let mut file = File::open(self.path(what)).ok()?;
         let meta = file.metadata().ok()?;
         let is_open = meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0;
-        if is_open || meta.len() > LARGEST {
+        if is_open || meta.len() > MAX_FILE_BYTES {
             return None;
         }
         let mut bytes = Vec::new();
@@ -77,7 +77,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn it_is_private_and_does_not_trust_what_is_not() {
+    fn the_cache_is_private_and_ignores_files_that_others_can_read() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = home.path().join("azure");
         fs::create_dir(&folder).expect("made");

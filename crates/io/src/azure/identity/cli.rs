@@ -1,23 +1,24 @@
-//! Tokens of whoever is signed in to the Azure CLI.
+//! Tokens of the user who is signed in to the Azure CLI.
 
 use super::token::Token;
+use crate::machine::quote;
 use crate::network::Network;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 use towline_core::{Error, Result};
 
 /// How long `az` may take. It starts slowly, and may have to ask over the network.
-const LIMIT: Duration = Duration::from_secs(60);
+const AZ_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Which login is asked.
+/// The login of the Azure CLI that is used.
 #[derive(Debug, Clone)]
 pub(super) struct AzureCli {
     pub(super) at: String,
-    /// Where programs are, as `PATH` says it.
+    /// The value of `PATH`.
     pub(super) path: String,
     pub(super) profile: Option<PathBuf>,
     pub(super) tenant: Option<String>,
@@ -58,23 +59,23 @@ impl AzureCli {
         if let Some(profile) = &self.profile {
             command.env("AZURE_CONFIG_DIR", profile);
         }
-        let said = run(command, LIMIT).map_err(|error| {
+        let finished = run(command, AZ_TIMEOUT).map_err(|error| {
             Error::refused(format!("{at}: `az` cannot be started")).source_error(error)
         })?;
-        let Some(said) = said else {
+        let Some(finished) = finished else {
             let error = Error::unreachable(format!(
                 "{at}: Command timeout: `az account get-access-token` gave no token in {} s",
-                LIMIT.as_secs()
+                AZ_TIMEOUT.as_secs()
             ));
             return Err(error.hint(format!(
                 "see how it goes: {}",
                 self.line("account get-access-token")
             )));
         };
-        if !said.status.success() {
-            return Err(self.refused(&said.stderr));
+        if !finished.status.success() {
+            return Err(self.refused(&finished.stderr));
         }
-        let token = serde_json::from_slice(&said.stdout)
+        let token = serde_json::from_slice(&finished.stdout)
             .ok()
             .and_then(|json| Token::named(&json, "accessToken", towline_host::clock::now()));
         token.ok_or_else(|| {
@@ -138,11 +139,10 @@ impl AzureCli {
         ))
     }
 
-    /// Somebody is signed in, and the service wants a second factor or a new consent. The line that
-    /// `az` itself says to type has the scope that is asked for; without it the same refusal comes
-    /// again.
+    /// The error if somebody is signed in but the service wants a second factor or a new consent.
+    /// The command that `az` suggests has the right scope; without it the same refusal comes again.
     fn wants_more(&self, text: &str, first: &str) -> Option<Error> {
-        const SIGNS: [&str; 6] = [
+        const SECOND_FACTOR_SIGNS: [&str; 6] = [
             "AADSTS50076",
             "AADSTS50079",
             "AADSTS50078",
@@ -150,7 +150,7 @@ impl AzureCli {
             "AADSTS53003",
             "nteractive authentication is needed",
         ];
-        if !SIGNS.iter().any(|sign| text.contains(sign)) {
+        if !SECOND_FACTOR_SIGNS.iter().any(|sign| text.contains(sign)) {
             return None;
         }
         let words = text.lines().find_map(|line| {
@@ -178,36 +178,27 @@ impl AzureCli {
             .unwrap_or_default()
     }
 
-    /// What to type.
+    /// The command for the user to type.
     fn line(&self, words: &str) -> String {
         match &self.profile {
-            Some(profile) => format!("AZURE_CONFIG_DIR={} az {words}", quoted(profile)),
+            Some(profile) => {
+                let folder = quote::word(&profile.display().to_string());
+                format!("AZURE_CONFIG_DIR={folder} az {words}")
+            }
             None => format!("az {words}"),
         }
     }
 }
 
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let is_plain = text
-        .chars()
-        .all(|c| c.is_ascii_alphanumeric() || "/-_.+@%".contains(c));
-    if is_plain {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-struct Said {
+struct Finished {
     status: ExitStatus,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-/// Runs a program to its end; `None` if it took too long, and then nothing of it is left.
-fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Said>> {
-    // Of its own group, so that all of it can be ended.
+/// Runs a program to its end; `None` if it took too long, and then all of it was killed.
+fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Finished>> {
+    // In a group of its own, so that its children can be killed too.
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -244,7 +235,7 @@ fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Said>> {
         read[number] = bytes;
     }
     let [stdout, stderr] = read;
-    Ok(Some(Said {
+    Ok(Some(Finished {
         status: child.wait()?,
         stdout,
         stderr,
@@ -254,6 +245,7 @@ fn run(mut command: Command, limit: Duration) -> std::io::Result<Option<Said>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
     use towline_core::ErrorKind;
 
     fn cli(path: &Path, profile: Option<&str>) -> AzureCli {
@@ -268,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn without_it_there_is_a_next_step() {
+    fn a_missing_az_has_a_hint() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = cli(folder.path(), None)
             .ask("https://r")
@@ -280,9 +272,9 @@ mod tests {
         assert_eq!(error.hints().len(), 2);
     }
 
-    /// The daemon was started from another shell, perhaps days ago.
+    /// The daemon was started from another shell, perhaps days ago, with other variables.
     #[test]
-    fn it_goes_the_way_of_the_shell_that_submits() {
+    fn az_gets_the_proxy_of_the_shell_that_submits() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().expect("a folder");
         let az = folder.path().join("az");
@@ -310,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn its_refusals_are_told_apart() {
+    fn each_refusal_has_its_own_error() {
         let cli = cli(Path::new("/"), Some("/home/u/my login"));
         let signed_out =
             cli.refused(b"WARNING: x\nERROR: Please run 'az login' to setup account.\n");
@@ -354,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_hangs_is_ended_with_all_it_started() {
+    fn a_program_that_hangs_is_killed_with_its_children() {
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 600 & echo $!; sleep 600"]);
         assert!(
@@ -364,12 +356,12 @@ mod tests {
         );
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exit 3"]);
-        let said = run(command, LIMIT).expect("started").expect("ended");
+        let finished = run(command, AZ_TIMEOUT).expect("started").expect("ended");
         assert_eq!(
             (
-                said.status.code(),
-                said.stdout.as_slice(),
-                said.stderr.as_slice()
+                finished.status.code(),
+                finished.stdout.as_slice(),
+                finished.stderr.as_slice()
             ),
             (Some(3), &b"out\n"[..], &b"err\n"[..])
         );

@@ -1,5 +1,5 @@
 //! Signing in on another device: a code is shown, somebody enters it in a browser, and we ask until
-//! it is done. What stays is a refresh token, which gives tokens for any resource.
+//! it is done. The refresh token that we get gives tokens for any resource.
 
 use super::grant::{Login, Refusal};
 use super::token::Token;
@@ -8,15 +8,16 @@ use std::time::{Duration, Instant};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
-/// Between questions where the service does not say.
-const USUAL: Duration = Duration::from_secs(5);
-/// What `slow_down` adds, by RFC 8628.
-const SLOWER: Duration = Duration::from_secs(5);
-/// How long a code is good where the service does not say.
-const GOOD_FOR: u64 = 900;
+/// The grant type of RFC 8628.
+const DEVICE_CODE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
+/// Pause between two questions where the service names none.
+const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// RFC 8628 adds this to the pause after `slow_down`.
+const SLOW_DOWN_STEP: Duration = Duration::from_secs(5);
+/// A code is good for this long where the service does not say.
+const DEFAULT_CODE_SECONDS: u64 = 900;
 
-/// A token, and what gives the next one.
+/// A token, and the refresh token that gives the next one.
 #[derive(Debug)]
 pub(super) struct Granted {
     pub(super) token: Token,
@@ -27,7 +28,7 @@ pub(super) fn scope(resource: &str) -> String {
     format!("{}/.default", resource.trim_end_matches('/'))
 }
 
-fn scope_to_stay(resource: &str) -> String {
+fn scope_with_refresh(resource: &str) -> String {
     format!("{} offline_access", scope(resource))
 }
 
@@ -42,14 +43,14 @@ fn granted(login: &Login<'_>, answer: &Value) -> Result<Granted> {
     })
 }
 
-/// By a refresh token. A refusal means that somebody has to sign in again.
+/// A new token by a refresh token. A refusal means that somebody has to sign in again.
 pub(super) async fn renew(
     login: &Login<'_>,
     client: &str,
     resource: &str,
     refresh: &Secret,
 ) -> Result<Result<Granted, Refusal>> {
-    let scope = scope_to_stay(resource);
+    let scope = scope_with_refresh(resource);
     let fields = [
         ("grant_type", "refresh_token"),
         ("client_id", client),
@@ -69,7 +70,7 @@ pub(super) async fn ask(
     resource: &str,
     tell: &(dyn Fn(&str) + Send + Sync),
 ) -> Result<Granted> {
-    let scope = scope_to_stay(resource);
+    let scope = scope_with_refresh(resource);
     let begun = Instant::now();
     let answer = login
         .ask(
@@ -84,74 +85,88 @@ pub(super) async fn ask(
             .error(login.at, "device_code")
             .hint("look at `tenant_id`; some companies do not allow this way")
     })?;
-    let text = |name: &str| answer.get(name).and_then(Value::as_str);
-    let Some((code, shown)) = text("device_code").map(Secret::new).zip(text("user_code")) else {
-        return Err(Error::unreachable(format!(
+    let code = DeviceCode::read(&answer).ok_or_else(|| {
+        Error::unreachable(format!(
             "{}: the login service answers without a code",
             login.at
-        )));
-    };
-    let usual = || {
-        format!(
-            "To sign in, open {} and enter the code {shown}.",
-            text("verification_uri").unwrap_or("https://microsoft.com/devicelogin")
-        )
-    };
-    tell(&text("message").map_or_else(usual, |message| {
-        message.chars().filter(|c| !c.is_control()).collect()
-    }));
-    let good_for = Duration::from_secs(
-        answer
-            .get("expires_in")
-            .and_then(Value::as_u64)
-            .unwrap_or(GOOD_FOR),
-    );
-    let mut pause = answer
-        .get("interval")
-        .and_then(Value::as_u64)
-        .map_or(USUAL, Duration::from_secs);
+        ))
+    })?;
+    tell(&code.instructions);
+    wait_for_grant(login, client, &code, begun).await
+}
+
+/// A code that somebody has to enter in a browser.
+struct DeviceCode {
+    code: Secret,
+    /// For the user.
+    instructions: String,
+    good_for: Duration,
+    poll_interval: Duration,
+}
+
+impl DeviceCode {
+    fn read(answer: &Value) -> Option<Self> {
+        let text = |name: &str| answer.get(name).and_then(Value::as_str);
+        let number = |name: &str| answer.get(name).and_then(Value::as_u64);
+        let (code, shown) = (text("device_code")?, text("user_code")?);
+        let own_instructions = || {
+            format!(
+                "To sign in, open {} and enter the code {shown}.",
+                text("verification_uri").unwrap_or("https://microsoft.com/devicelogin")
+            )
+        };
+        Some(Self {
+            code: Secret::new(code),
+            instructions: text("message").map_or_else(own_instructions, |message| {
+                message.chars().filter(|c| !c.is_control()).collect()
+            }),
+            good_for: Duration::from_secs(number("expires_in").unwrap_or(DEFAULT_CODE_SECONDS)),
+            poll_interval: number("interval").map_or(DEFAULT_POLL_INTERVAL, Duration::from_secs),
+        })
+    }
+}
+
+async fn wait_for_grant(
+    login: &Login<'_>,
+    client: &str,
+    code: &DeviceCode,
+    begun: Instant,
+) -> Result<Granted> {
+    let refused = |why: &str| Error::refused(format!("{}: {why}", login.at));
     let fields = [
-        ("grant_type", GRANT),
+        ("grant_type", DEVICE_CODE_GRANT),
         ("client_id", client),
-        ("device_code", code.expose()),
+        ("device_code", code.code.expose()),
     ];
+    let mut pause = code.poll_interval;
     loop {
         tokio::time::sleep(pause).await;
-        // The answer to a code is given once: it is not to be lost by asking twice for one.
-        let next = match login.ask("token", &fields, &[&code], false).await {
+        // The service grants a code once. A repeated question could lose that answer.
+        let next = match login.ask("token", &fields, &[&code.code], false).await {
             Ok(Ok(answer)) => return granted(login, &answer),
             Ok(Err(refusal)) => next(&refusal.word, pause),
             Err(error) if error.kind() == towline_core::ErrorKind::Unreachable => {
-                Next::Wait(pause + SLOWER)
+                Next::Wait(pause + SLOW_DOWN_STEP)
             }
             Err(error) => return Err(error),
         };
         match next {
-            Next::Wait(longer) if begun.elapsed() < good_for => pause = longer,
+            Next::Wait(longer) if begun.elapsed() < code.good_for => pause = longer,
             Next::Wait(_) | Next::Expired => {
-                return Err(Error::refused(format!(
-                    "{}: nobody entered the code in time",
-                    login.at
-                ))
-                .hint("the same command shows a new one"));
+                return Err(refused("nobody entered the code in time")
+                    .hint("the same command shows a new one"));
             }
-            Next::Declined => {
-                return Err(Error::refused(format!(
-                    "{}: the sign-in was declined",
-                    login.at
-                )));
-            }
+            Next::Declined => return Err(refused("the sign-in was declined")),
             Next::Refused(word) => {
-                return Err(Error::refused(format!(
-                    "{}: the login service refuses the code: {word}",
-                    login.at
+                return Err(refused(&format!(
+                    "the login service refuses the code: {word}"
                 )));
             }
         }
     }
 }
 
-/// What follows an answer that is no token.
+/// The next step after an answer without a token.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Wait(Duration),
@@ -163,7 +178,7 @@ enum Next {
 fn next(word: &str, pause: Duration) -> Next {
     match word {
         "authorization_pending" => Next::Wait(pause),
-        "slow_down" => Next::Wait(pause + SLOWER),
+        "slow_down" => Next::Wait(pause + SLOW_DOWN_STEP),
         "expired_token" | "code_expired" => Next::Expired,
         "authorization_declined" | "access_denied" => Next::Declined,
         other => Next::Refused(if other.is_empty() {
@@ -193,7 +208,7 @@ mod tests {
             Next::Refused("bad_verification_code".to_owned())
         );
         assert_eq!(
-            scope_to_stay("https://ml.azure.com/"),
+            scope_with_refresh("https://ml.azure.com/"),
             "https://ml.azure.com/.default offline_access"
         );
     }

@@ -1,8 +1,8 @@
-//! Questions to the login service: OAuth 2.0 grants, sent as forms.
+//! Requests to the login service: OAuth 2.0 grants, sent as forms.
 
 use super::token::Token;
 use crate::retry::RequestRetry;
-use crate::web::{Answer, AskError, NoAnswer, Web, said};
+use crate::web::{Answer, AskError, NoAnswer, Web};
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{Method, Request};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use towline_core::redact::Secret;
 use towline_core::{Error, ErrorKind, Result};
 
-/// Where tokens are granted: `{authority}/{tenant}/oauth2/v2.0/…`.
+/// The login service of a tenant: `{authority}/{tenant}/oauth2/v2.0/…`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Login<'a> {
     pub(super) at: &'a str,
@@ -19,26 +19,26 @@ pub(super) struct Login<'a> {
     pub(super) tenant: &'a str,
 }
 
-/// A no of the login service.
+/// A refusal of the login service.
 #[derive(Debug)]
 pub(super) struct Refusal {
-    /// The word that OAuth has for it: `invalid_grant`, `authorization_pending`, …
+    /// The OAuth error code: `invalid_grant`, `authorization_pending`, …
     pub(super) word: String,
-    /// For people, one line, without secrets.
-    said: String,
+    /// One line for people, without secrets.
+    message: String,
 }
 
 impl Refusal {
-    pub(super) fn error(&self, at: &str, way: &str) -> Error {
+    pub(super) fn error(&self, at: &str, method: &str) -> Error {
         Error::refused(format!(
-            "{at}: the login service refuses {way}: {}",
-            self.said
+            "{at}: the login service refuses {method}: {}",
+            self.message
         ))
     }
 }
 
 impl Login<'_> {
-    /// A grant that may be asked for twice. `secrets` must not be repeated by any message.
+    /// A grant that may be requested twice. No message repeats one of `secrets`.
     pub(super) async fn grant(
         &self,
         fields: &[(&str, &str)],
@@ -102,7 +102,7 @@ impl Login<'_> {
     }
 }
 
-/// Tokens and secrets go over TLS, or not at all.
+/// An error for an address without TLS: no token or secret is sent there.
 pub(crate) fn secure(url: &str) -> Result<()> {
     if url.starts_with("https://") {
         return Ok(());
@@ -140,14 +140,17 @@ pub(super) fn refusal(answer: &Answer, json: &Value, secrets: &[&Secret]) -> Ref
     let line = text.unwrap_or_default().lines().next().unwrap_or_default();
     let line = line.split(" Trace ID:").next().unwrap_or_default().trim();
     let mut shown = match (word.as_str(), line) {
-        ("", "") => said(answer),
+        ("", "") => answer.message(),
         (word, "") => word.to_owned(),
         (_, line) => line.chars().filter(|c| !c.is_control()).take(400).collect(),
     };
     for secret in secrets.iter().filter(|secret| !secret.expose().is_empty()) {
         shown = shown.replace(secret.expose(), "…");
     }
-    Refusal { word, said: shown }
+    Refusal {
+        word,
+        message: shown,
+    }
 }
 
 fn escaped(text: &str) -> String {
@@ -174,14 +177,17 @@ mod tests {
             Trace ID: 12 Correlation\r\nTimestamp: now"});
         let found = refusal(&answer, &json, &[&Secret::new("canary")]);
         assert_eq!(
-            (found.word.as_str(), found.said.as_str()),
+            (found.word.as_str(), found.message.as_str()),
             ("invalid_client", "AADSTS7: not ….")
         );
         assert_eq!(
-            refusal(&answer, &json!({"error": "invalid_grant"}), &[]).said,
+            refusal(&answer, &json!({"error": "invalid_grant"}), &[]).message,
             "invalid_grant"
         );
-        assert_eq!(refusal(&answer, &Value::Null, &[]).said, "400 Bad Request");
+        assert_eq!(
+            refusal(&answer, &Value::Null, &[]).message,
+            "400 Bad Request"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The identity that the platform gives to the machine or container we are on.
+//! The identity that the platform gives to this machine or container.
 
 use super::Variable;
 use super::grant::{refusal, unreachable};
@@ -12,12 +12,12 @@ use serde_json::Value;
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-/// Where every virtual machine of Azure finds it.
-const MACHINE: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
-/// Elsewhere nobody answers there, and that is soon clear.
-const TRIES: u32 = 2;
+/// Every virtual machine of Azure finds its identity at this address.
+const INSTANCE_METADATA_URL: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
+/// Tries at an address that has never answered: outside Azure nobody answers there.
+const FIRST_TRIES: u32 = 2;
 
-/// Who gives tokens out here.
+/// The service that gives out tokens on this platform.
 #[derive(Debug)]
 enum Source {
     /// App Service, Functions, Container Apps.
@@ -63,7 +63,7 @@ impl Source {
             Self::Service { address, .. }
             | Self::Older { address, .. }
             | Self::Shell { address } => address,
-            Self::Machine => MACHINE,
+            Self::Machine => INSTANCE_METADATA_URL,
         }
     }
 
@@ -112,7 +112,7 @@ pub(super) async fn token(
 ) -> Result<Token> {
     let source = Source::find(variable);
     let retry = RequestRetry {
-        tries_at_a_stranger: TRIES,
+        tries_at_a_stranger: FIRST_TRIES,
         ..RequestRetry::of_a_call(true)
     };
     let answer = web
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_platform_is_asked_in_its_own_way() {
+    fn each_platform_has_its_own_request() {
         let service = request(&[
             ("IDENTITY_ENDPOINT", "http://h/t"),
             ("IDENTITY_HEADER", "canary"),

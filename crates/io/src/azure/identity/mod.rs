@@ -1,7 +1,7 @@
-//! Signing in to Azure: tokens for its services, by the way that the configuration names.
+//! Signing in to Azure: tokens for its services, by the method that the configuration names.
 //!
-//! A token is asked for when it is first needed and kept, in memory and in private files, until
-//! five minutes before its end. Only [`SignIn::sign_in`] ever asks somebody something.
+//! A token is requested when it is first needed. It is kept in memory and in private files until
+//! five minutes before its end. Only [`SignIn::sign_in`] ever asks the user.
 
 pub(crate) mod cache;
 mod cli;
@@ -10,15 +10,15 @@ mod device;
 mod golden_tests;
 pub(crate) mod grant;
 mod managed;
+mod method;
+mod obtain;
 mod token;
-mod way;
 
-use crate::credential::{Lookup, no_way};
+use crate::credential::{Lookup, no_reach};
 use crate::network::Network;
-use crate::web::{Web, WebWhenNeeded};
+use crate::web::WebWhenNeeded;
 use cache::Cache;
-use cli::AzureCli;
-use grant::Login;
+use method::SignInMethod;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::fmt;
@@ -29,26 +29,25 @@ use token::Token;
 use tokio::sync::Mutex;
 use towline_core::config::Credential;
 use towline_core::redact::Secret;
-use towline_core::{Error, ErrorKind, Result};
-use way::Way;
+use towline_core::{ErrorKind, Result};
 
-/// How a variable of the process is read.
+/// Reads an environment variable.
 pub type Variable = dyn Fn(&str) -> Option<String> + Send + Sync;
-/// How a secret of the keyring is.
+/// Reads a secret of the keyring.
 pub type Keyring = dyn Fn(&str) -> Option<Secret> + Send + Sync;
 
-/// What signing in needs of the process that does it.
+/// The environment of the process that signs in.
 #[derive(Clone)]
 pub struct Surroundings {
     pub variable: Arc<Variable>,
     pub keyring: Arc<Keyring>,
-    /// What `~` means.
+    /// The folder that `~` stands for.
     pub home: Option<PathBuf>,
-    /// Shows a line to whoever signs in.
+    /// Shows a line to the user who signs in.
     pub tell: Arc<dyn Fn(&str) + Send + Sync>,
     /// The command that signs in, for hints.
     pub command: String,
-    /// The way to the services, also for programs that are started.
+    /// The proxies and certificates, also for programs that are started.
     pub network: Network,
 }
 
@@ -58,7 +57,7 @@ impl Surroundings {
             variable: &*self.variable,
             keyring: &*self.keyring,
             home: self.home.as_deref(),
-            reach: &no_way,
+            reach: &no_reach,
             notice: &*self.tell,
         };
         lookup.secret(at, "client_secret", reference)
@@ -73,25 +72,26 @@ impl fmt::Debug for Surroundings {
     }
 }
 
-/// What a token says of itself, where it is one that can be read.
+/// The claims of a token, if it is a JWT.
 pub(crate) fn claims(token: &Secret) -> Option<Value> {
     token::read_claims(token.expose())
 }
 
-/// Whoever is signed in.
+/// A signed-in user.
 #[derive(Debug)]
 pub struct SignIn {
     at: String,
-    way: Way,
+    method: SignInMethod,
     surroundings: Surroundings,
     cache: Cache,
-    /// By authority and resource. Held while one is asked for: of many who need it, one asks.
-    kept: Mutex<HashMap<[String; 2], Token>>,
+    /// Tokens by authority and resource. The lock is held during a request, so that of many callers
+    /// only one asks.
+    tokens: Mutex<HashMap<[String; 2], Token>>,
 }
 
 impl SignIn {
-    /// `at` names in messages whose credential it is, `cache` the folder for tokens. Nothing is
-    /// asked yet.
+    /// `at` names the owner of the credential in messages; `cache` is the folder for tokens. No
+    /// request is sent yet.
     pub fn new(
         at: &str,
         credential: Option<&Credential>,
@@ -99,24 +99,26 @@ impl SignIn {
         surroundings: Surroundings,
         cache: &Path,
     ) -> Result<Self> {
-        let way = match Way::read(at, credential, profile, surroundings.home.as_deref())? {
-            Way::Workload { tenant, client } => {
-                let variable = |name| {
-                    (surroundings.variable)(name).filter(|value: &String| !value.trim().is_empty())
-                };
-                Way::Workload {
-                    tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")),
-                    client: client.or_else(|| variable("AZURE_CLIENT_ID")),
+        let method =
+            match SignInMethod::read(at, credential, profile, surroundings.home.as_deref())? {
+                SignInMethod::Workload { tenant, client } => {
+                    let variable = |name| {
+                        (surroundings.variable)(name)
+                            .filter(|value: &String| !value.trim().is_empty())
+                    };
+                    SignInMethod::Workload {
+                        tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")),
+                        client: client.or_else(|| variable("AZURE_CLIENT_ID")),
+                    }
                 }
-            }
-            way => way,
-        };
+                method => method,
+            };
         Ok(Self {
             at: at.to_owned(),
-            way,
+            method,
             surroundings,
             cache: Cache::new(cache),
-            kept: Mutex::default(),
+            tokens: Mutex::default(),
         })
     }
 
@@ -132,23 +134,23 @@ impl SignIn {
         authority: &str,
         resource: &str,
     ) -> Result<Secret> {
-        self.have(web, authority, resource, None, false).await
+        self.get_token(web, authority, resource, None, false).await
     }
 
-    /// Another than the one that a service has just refused.
-    pub async fn another(
+    /// A token that is not the one that a service has just refused.
+    pub async fn replacement_token(
         &self,
         web: &WebWhenNeeded,
         authority: &str,
         resource: &str,
         refused: &Secret,
     ) -> Result<Secret> {
-        self.have(web, authority, resource, Some(refused), false)
+        self.get_token(web, authority, resource, Some(refused), false)
             .await
     }
 
-    /// The same as [`Self::token`], but asking on the terminal where that is the way and `may_ask`
-    /// allows it.
+    /// The same as [`Self::token`], but it asks on the terminal if the method needs it and
+    /// `may_ask` allows it.
     pub async fn sign_in(
         &self,
         web: &WebWhenNeeded,
@@ -156,12 +158,12 @@ impl SignIn {
         resource: &str,
         may_ask: bool,
     ) -> Result<()> {
-        self.have(web, authority, resource, None, may_ask)
+        self.get_token(web, authority, resource, None, may_ask)
             .await
             .map(drop)
     }
 
-    async fn have(
+    async fn get_token(
         &self,
         web: &WebWhenNeeded,
         authority: &str,
@@ -170,24 +172,25 @@ impl SignIn {
         may_ask: bool,
     ) -> Result<Secret> {
         let name = [authority.to_owned(), resource.to_owned()];
-        let mut kept = self.kept.lock().await;
+        let mut tokens = self.tokens.lock().await;
         let now = towline_host::clock::now();
         let wanted = |token: &Token| refused != Some(&token.secret);
-        let known = kept.get(&name).filter(|token| wanted(token)).cloned();
+        let known = tokens.get(&name).filter(|token| wanted(token)).cloned();
         let known = known
             .filter(|token| token.is_fresh(now))
             .or_else(|| self.stored(authority, resource).filter(wanted));
         if let Some(token) = known.as_ref().filter(|token| token.is_fresh(now)) {
-            kept.insert(name, token.clone());
+            tokens.insert(name, token.clone());
             return Ok(token.secret.clone());
         }
-        kept.remove(&name);
+        tokens.remove(&name);
         if refused.is_some() && known.is_none() {
-            self.cache.forget(&self.marks("token", authority, resource));
+            self.cache
+                .forget(&self.cache_key("token", authority, resource));
         }
         let token = match self.obtain(web, authority, resource, may_ask).await {
             Ok(token) => token,
-            // One that is about to end is better than none.
+            // A token that is about to end is better than none.
             Err(error) => match known.filter(|token| {
                 error.kind() == ErrorKind::Unreachable && token.is_good(towline_host::clock::now())
             }) {
@@ -198,29 +201,36 @@ impl SignIn {
         let mut private = token.to_private();
         private["login"] = json!(self.login_stamp());
         self.cache
-            .put(&self.marks("token", authority, resource), &private);
+            .put(&self.cache_key("token", authority, resource), &private);
         let secret = token.secret.clone();
-        kept.insert(name, token);
+        tokens.insert(name, token);
         Ok(secret)
     }
 
-    fn marks<'a>(&'a self, what: &'a str, authority: &'a str, resource: &'a str) -> [&'a str; 7] {
-        let [way, profile, tenant, client] = self.way.marks();
-        [what, way, profile, tenant, client, authority, resource]
+    fn cache_key<'a>(
+        &'a self,
+        what: &'a str,
+        authority: &'a str,
+        resource: &'a str,
+    ) -> [&'a str; 7] {
+        let [method, profile, tenant, client] = self.method.cache_key();
+        [what, method, profile, tenant, client, authority, resource]
     }
 
-    /// A token that this or another process wrote down.
+    /// A token that this or another process has stored.
     fn stored(&self, authority: &str, resource: &str) -> Option<Token> {
-        let found = self.cache.get(&self.marks("token", authority, resource))?;
+        let found = self
+            .cache
+            .get(&self.cache_key("token", authority, resource))?;
         (found.get("login") == Some(&json!(self.login_stamp())))
             .then(|| Token::from_private(&found))
             .flatten()
     }
 
-    /// Changes when somebody signs in to the Azure CLI, or out: tokens from before are then
-    /// another's.
+    /// Changes when somebody signs in to or out of the Azure CLI. Older tokens may then belong to
+    /// another user.
     fn login_stamp(&self) -> Option<String> {
-        let Way::Cli { profile, .. } = &self.way else {
+        let SignInMethod::Cli { profile, .. } = &self.method else {
             return None;
         };
         let folder = profile
@@ -239,179 +249,5 @@ impl SignIn {
             meta.mtime_nsec(),
             meta.size()
         ))
-    }
-
-    async fn obtain(
-        &self,
-        web: &WebWhenNeeded,
-        authority: &str,
-        resource: &str,
-        may_ask: bool,
-    ) -> Result<Token> {
-        let login = |tenant| {
-            web.get().map(|web| Login {
-                at: &self.at,
-                web,
-                authority,
-                tenant,
-            })
-        };
-        match &self.way {
-            Way::Cli { tenant, profile } => {
-                let path = (self.surroundings.variable)("PATH").unwrap_or_default();
-                AzureCli {
-                    at: self.at.clone(),
-                    path,
-                    profile: profile.clone(),
-                    tenant: tenant.clone(),
-                    network: self.surroundings.network.clone(),
-                }
-                .token(resource.to_owned())
-                .await
-            }
-            Way::Managed { client } => {
-                managed::token(
-                    &self.at,
-                    web.get()?,
-                    &*self.surroundings.variable,
-                    resource,
-                    client.as_deref(),
-                )
-                .await
-            }
-            Way::Device { tenant, client } => {
-                self.by_device(&login(tenant)?, client, resource, may_ask)
-                    .await
-            }
-            Way::Principal {
-                tenant,
-                client,
-                secret,
-            } => {
-                self.by_secret(&login(tenant)?, client, secret, resource)
-                    .await
-            }
-            Way::Workload { .. } => self.by_workload(web.get()?, authority, resource).await,
-        }
-    }
-
-    async fn by_device(
-        &self,
-        login: &Login<'_>,
-        client: &str,
-        resource: &str,
-        may_ask: bool,
-    ) -> Result<Token> {
-        let marks = self.marks("refresh", login.authority, "");
-        let refresh = self.cache.get(&marks).and_then(|found| {
-            found
-                .get("refresh")
-                .and_then(Value::as_str)
-                .map(Secret::new)
-        });
-        let mut granted = None;
-        if let Some(refresh) = &refresh {
-            // One that is refused stays until there is another: a second process may have it from
-            // this very file.
-            granted = device::renew(login, client, resource, refresh).await?.ok();
-        }
-        let granted = match granted {
-            Some(granted) => granted,
-            None if may_ask => {
-                device::ask(login, client, resource, &*self.surroundings.tell).await?
-            }
-            None => {
-                let why = if refresh.is_some() {
-                    "the sign-in has ended"
-                } else {
-                    "nobody has signed in"
-                };
-                let error =
-                    Error::refused(format!("{}: {why}, and nobody can be asked here", self.at));
-                return Err(error.hint(format!(
-                    "sign in at a terminal: {}",
-                    self.surroundings.command
-                )));
-            }
-        };
-        if let Some(next) = granted.refresh {
-            self.cache
-                .put(&marks, &json!({"version": 1, "refresh": next.expose()}));
-        }
-        Ok(granted.token)
-    }
-
-    async fn by_secret(
-        &self,
-        login: &Login<'_>,
-        client: &str,
-        reference: &str,
-        resource: &str,
-    ) -> Result<Token> {
-        let secret = self.surroundings.secret(&self.at, reference)?;
-        let scope = device::scope(resource);
-        let fields = [
-            ("grant_type", "client_credentials"),
-            ("client_id", client),
-            ("client_secret", secret.expose()),
-            ("scope", &scope),
-        ];
-        let answer = login.grant(&fields, &[&secret]).await?;
-        let answer = answer.map_err(|refusal| {
-            refusal
-                .error(&self.at, "the service principal")
-                .hint("look at tenant_id, client_id and client_secret")
-        })?;
-        login.token(&answer)
-    }
-
-    async fn by_workload(&self, web: &Web, authority: &str, resource: &str) -> Result<Token> {
-        const ASSERTION: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-        let Way::Workload { tenant, client } = &self.way else {
-            return Err(Error::bug("another way than workload_identity"));
-        };
-        let variable = |name: &str| {
-            (self.surroundings.variable)(name).filter(|value| !value.trim().is_empty())
-        };
-        let missing = |name: &str| {
-            let error = Error::refused(format!(
-                "{}: workload_identity needs {name}, which is not set",
-                self.at
-            ));
-            error.hint(
-                "a pod with a workload identity has it; elsewhere choose another `credential`",
-            )
-        };
-        let file = variable("AZURE_FEDERATED_TOKEN_FILE")
-            .ok_or_else(|| missing("AZURE_FEDERATED_TOKEN_FILE"))?;
-        let tenant = tenant.as_ref().ok_or_else(|| missing("AZURE_TENANT_ID"))?;
-        let client = client.as_ref().ok_or_else(|| missing("AZURE_CLIENT_ID"))?;
-        let own = variable("AZURE_AUTHORITY_HOST");
-        // It is renewed in place while we live.
-        let read = std::fs::read_to_string(&file).map(|text| Secret::new(text.trim()));
-        let assertion = read.map_err(|error| {
-            Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error)
-        })?;
-        let login = Login {
-            at: &self.at,
-            web,
-            authority: own.as_deref().unwrap_or(authority),
-            tenant,
-        };
-        let scope = device::scope(resource);
-        let fields = [
-            ("grant_type", "client_credentials"),
-            ("client_id", client.as_str()),
-            ("client_assertion_type", ASSERTION),
-            ("client_assertion", assertion.expose()),
-            ("scope", &scope),
-        ];
-        let answer = login.grant(&fields, &[&assertion]).await?;
-        let answer = answer.map_err(|refusal| {
-            refusal
-                .error(&self.at, "workload_identity")
-                .hint("does the application trust this cluster's tokens?")
-        })?;
-        login.token(&answer)
     }
 }

@@ -1,4 +1,4 @@
-//! A token, and when to have another.
+//! A token, and when to replace it.
 
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use towline_core::redact::Secret;
 use towline_core::time::Moment;
 
-/// How long before its end a token is replaced.
-const EARLY: i64 = 5 * 60 * 1000;
-/// A token that does not tell its end is used for so long.
-const UNKNOWN: i64 = 5 * 60 * 1000;
+/// A token is replaced this long before its end.
+const RENEW_EARLY_MILLIS: i64 = 5 * 60 * 1000;
+/// A token whose end is unknown is used for this long.
+const UNKNOWN_LIFETIME_MILLIS: i64 = 5 * 60 * 1000;
 
 #[derive(Debug, Clone)]
 pub(super) struct Token {
@@ -19,18 +19,18 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// One that lives shorter than usual is kept for half its life.
+    /// A token with a short life is replaced after half of it.
     pub(super) fn new(secret: Secret, ends: Moment, now: Moment) -> Self {
         let half = now.0 + (ends.0 - now.0) / 2;
         Self {
             secret,
             ends,
-            renew: Moment(half.max(ends.0 - EARLY)),
+            renew: Moment(half.max(ends.0 - RENEW_EARLY_MILLIS)),
         }
     }
 
-    /// From what a token service answers: `access_token` with `expires_on` or `expires_in`, of text
-    /// or number.
+    /// Reads the answer of a token service: `access_token` with `expires_on` or `expires_in`, as
+    /// text or number.
     pub(super) fn read(answer: &Value, now: Moment) -> Option<Self> {
         Self::named(answer, "access_token", now)
     }
@@ -48,7 +48,7 @@ impl Token {
         let ends = number("expires_on")
             .or_else(|| number("expires_in").map(|seconds| now.seconds() + seconds))
             .or_else(|| claimed_end(text));
-        let ends = ends.map_or(Moment(now.0 + UNKNOWN), |seconds| {
+        let ends = ends.map_or(Moment(now.0 + UNKNOWN_LIFETIME_MILLIS), |seconds| {
             Moment(seconds.saturating_mul(1000))
         });
         Some(Self::new(Secret::new(text), ends, now))
@@ -57,7 +57,7 @@ impl Token {
     pub(super) fn is_fresh(&self, now: Moment) -> bool {
         now < self.renew
     }
-    /// Whether it may still be used where there is no other.
+    /// Whether it may still be used if there is no other.
     pub(super) fn is_good(&self, now: Moment) -> bool {
         now < self.ends
     }
@@ -78,14 +78,13 @@ impl Token {
     }
 }
 
-/// The end that a JWT itself names, in seconds since 1970. Azure CLI before 2.54 tells it in local
+/// The end that a JWT itself names, in seconds since 1970. Azure CLI before 2.54 names it in local
 /// time only.
 fn claimed_end(token: &str) -> Option<i64> {
     read_claims(token)?.get("exp")?.as_i64()
 }
 
-/// What a JWT says of itself. Nothing here checks its signature: only the service that takes it
-/// can.
+/// The claims of a JWT. Its signature is not checked here; only the service can do that.
 pub(super) fn read_claims(token: &str) -> Option<Value> {
     let claims = BASE64_URL_SAFE_NO_PAD
         .decode(token.split('.').nth(1)?.trim_end_matches('='))

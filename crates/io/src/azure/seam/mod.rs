@@ -1,5 +1,4 @@
-//! The cloud as the backend of Azure ML sees it: calls, signed in as the cluster's configuration
-//! says, and objects of blob containers.
+//! The cloud as the Azure ML backend uses it: signed-in calls, and objects of blob containers.
 
 mod objects;
 
@@ -14,10 +13,10 @@ use towline_core::cloud::{Audience, BlobAccess, BlobPlace, Call, Cloud, Objects,
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-/// Where calls are waited for: made when it is first asked for.
+/// Gives the runtime that waits for calls; it is made on first use.
 pub type Threads = fn() -> Result<&'static Runtime>;
 
-/// Nothing is asked, and no threads are made, before the first call.
+/// No request is sent, and no thread is made, before the first call.
 #[derive(Debug)]
 pub struct AzureCloud {
     name: String,
@@ -26,7 +25,7 @@ pub struct AzureCloud {
 }
 
 impl AzureCloud {
-    /// `name` is the cluster's, for messages.
+    /// `name` is the name of the cluster, for messages.
     pub fn new(name: &str, cloud: cloud::Cloud, threads: Threads) -> Self {
         Self {
             name: name.to_owned(),

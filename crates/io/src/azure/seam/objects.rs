@@ -1,4 +1,4 @@
-//! Objects of a blob container, for those who block.
+//! Objects of a blob container, for callers that block.
 
 use super::Threads;
 use crate::azure::Azure;
@@ -9,8 +9,8 @@ use std::ops::Range;
 use towline_core::cloud::{Item, Objects};
 use towline_core::{Error, Result};
 
-/// Calls at a time.
-const AT_ONCE: usize = 16;
+/// Calls that run at once.
+const MAX_PARALLEL_CALLS: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct BlobObjects {
@@ -54,8 +54,11 @@ impl Objects for BlobObjects {
             .into_iter()
             .map(|key| async move { self.store.part(&key, None).await })
             .collect();
-        let found: Vec<Option<Bytes>> =
-            (self.threads)()?.block_on(stream::iter(asked).buffered(AT_ONCE).try_collect())?;
+        let found: Vec<Option<Bytes>> = (self.threads)()?.block_on(
+            stream::iter(asked)
+                .buffered(MAX_PARALLEL_CALLS)
+                .try_collect(),
+        )?;
         Ok(found
             .into_iter()
             .map(|bytes| bytes.map(|bytes| bytes.to_vec()))
@@ -68,7 +71,7 @@ impl Objects for BlobObjects {
             .map(|key| async move { self.store.head(&key).await })
             .collect();
         let asked = stream::iter(asked)
-            .buffered(AT_ONCE)
+            .buffered(MAX_PARALLEL_CALLS)
             .map_ok(|found| found.map(|object| object.size));
         (self.threads)()?.block_on(asked.try_collect())
     }

@@ -1,10 +1,10 @@
-//! Connections to ports over there, each a channel of the master; and the end of a master that
-//! hangs.
+//! Connections to ports on the far host, each a channel of the master; and how a master that hangs
+//! is ended.
 
-use super::super::relay::Far;
+use super::super::relay::RemoteEnd;
 use super::super::running::Running;
 use super::master::NO_MASTER;
-use super::{Host, Known, SshTransport, judge};
+use super::{Host, HostFacts, SshTransport, failure};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,14 +13,14 @@ use std::time::{Duration, Instant};
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::process;
 
-/// What an `ssh` says aloud when the far side has taken the connection.
-const TAKEN: &str = "master session id";
-/// How long a program that has hung up may take to be gone.
-const LEAVING: Duration = Duration::from_millis(300);
+/// `ssh -v` prints these words once the far side has accepted the connection.
+const ACCEPTED_SIGN: &str = "master session id";
+/// How long an `ssh` whose output has ended may take to exit.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long a master may take to answer on its own socket.
-const AT_HAND: Duration = Duration::from_secs(3);
+const MASTER_REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// A plain connection to a port over there.
+/// A plain connection to a port on the far host.
 pub(crate) struct Channel {
     running: Running,
     from: Box<dyn Read + Send>,
@@ -28,12 +28,12 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn into_far(self) -> Far {
+    pub(crate) fn into_remote_end(self) -> RemoteEnd {
         let running = Arc::new(Mutex::new(Some(self.running)));
         let seen = running.clone();
         let is_cut = move || match &mut *seen.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(running) => !matches!(
-                running.wait(Some(Instant::now() + LEAVING)),
+                running.wait(Some(Instant::now() + EXIT_TIMEOUT)),
                 Ok(None | Some(0))
             ),
             None => false,
@@ -44,9 +44,9 @@ impl Channel {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .take(),
-            )
+            );
         };
-        Far {
+        RemoteEnd {
             from: self.from,
             to: self.to,
             is_cut: Box::new(is_cut),
@@ -54,65 +54,67 @@ impl Channel {
         }
     }
 
-    /// For who only asks: its two ways, and how to learn whether it was taken.
-    pub(crate) fn into_parts(self) -> (Box<dyn Read + Send>, Box<dyn Write + Send>, Heard) {
-        (self.from, self.to, Heard(self.running))
+    /// Its two directions, and how to learn whether it was accepted. For a probe.
+    pub(crate) fn into_parts(
+        self,
+    ) -> (Box<dyn Read + Send>, Box<dyn Write + Send>, VerboseChannel) {
+        (self.from, self.to, VerboseChannel(self.running))
     }
 }
 
-/// A channel that was opened aloud. Dropped, it ends.
-pub(crate) struct Heard(Running);
+/// A channel of an `ssh -v`. It is closed when it is dropped.
+pub(crate) struct VerboseChannel(Running);
 
-impl Heard {
-    /// Whether the far side has taken the connection.
-    pub(crate) fn is_taken(&self) -> bool {
-        String::from_utf8_lossy(&self.0.said().so_far()).contains(TAKEN)
+impl VerboseChannel {
+    /// Whether the far side has accepted the connection.
+    pub(crate) fn is_accepted(&self) -> bool {
+        String::from_utf8_lossy(&self.0.stderr().so_far()).contains(ACCEPTED_SIGN)
     }
 
-    /// Whether there was no master to speak to.
+    /// Whether there was no master.
     pub(crate) fn has_no_master(&self) -> bool {
-        let said = self.0.said().so_far();
-        let text = String::from_utf8_lossy(&said);
+        let stderr = self.0.stderr().so_far();
+        let text = String::from_utf8_lossy(&stderr);
         text.contains(NO_MASTER) || text.contains("read from master failed")
     }
 }
 
 impl Host {
-    /// Over the master that is there; no other is made.
+    /// Opens a channel of the current master; no new master is made.
     pub(super) fn dial(&self, host: &str, port: u16) -> Result<Channel> {
         self.dial_with(host, port, &[])
     }
 
     fn dial_with(&self, host: &str, port: u16, options: &[&str]) -> Result<Channel> {
-        let mut command = self.through(&*self.known(false)?);
+        let mut command = self.through(&*self.facts(false)?);
         command
             .args(options)
             .args(["-W", &format!("[{host}]:{port}"), "--", &self.name]);
         let mut running = Running::start(&mut command)
-            .map_err(|error| judge::not_started(&self.program, error))?;
+            .map_err(|error| failure::not_started(&self.program, error))?;
         let (Some(from), Some(to)) = (running.output(), running.input()) else {
             return Err(Error::bug("a program has no pipes"));
         };
         Ok(Channel { running, from, to })
     }
 
-    /// Why no connection to a port is had over there, in the server's words. A channel of the usual
-    /// kind does not tell: the master keeps that to itself.
-    fn why_not(&self, host: &str, port: u16, limit: Duration) -> Result<String> {
-        let known = self.known(false)?;
+    /// Why the server cannot connect to a port, in its own words. A plain channel does not learn
+    /// the reason, because the master keeps it to itself.
+    fn refusal_reason(&self, host: &str, port: u16, limit: Duration) -> Result<String> {
+        let facts = self.facts(false)?;
         let door = self.sockets.join(format!(
             "{}.w{}",
-            &known.digest[..6],
+            &facts.digest[..6],
             std::process::id() % 10_000
         ));
         let _ = std::fs::remove_file(&door);
-        let way = format!("{}:[{host}]:{port}", super::resolved::literal(&door)?);
+        let forwarding = format!("{}:[{host}]:{port}", super::resolved::option_path(&door)?);
         let mut command = self.ssh();
         command.args([
             "-F",
             "/dev/null",
             "-S",
-            &known.socket,
+            &facts.socket,
             "-T",
             "-N",
             "-o",
@@ -120,20 +122,20 @@ impl Host {
             "-O",
             "proxy",
             "-L",
-            &way,
+            &forwarding,
             "--",
             &self.name,
         ]);
         let running = Running::start(&mut command)
-            .map_err(|error| judge::not_started(&self.program, error))?;
+            .map_err(|error| failure::not_started(&self.program, error))?;
         let deadline = Instant::now() + limit;
         let mut asked = None;
         while Instant::now() < deadline {
             if asked.is_none() {
                 asked = UnixStream::connect(&door).ok();
             }
-            let said = String::from_utf8_lossy(&running.said().so_far()).into_owned();
-            if let Some((_, why)) = said
+            let stderr = String::from_utf8_lossy(&running.stderr().so_far()).into_owned();
+            if let Some((_, why)) = stderr
                 .lines()
                 .find_map(|line| line.split_once("open failed: "))
             {
@@ -146,12 +148,12 @@ impl Host {
         Ok(String::new())
     }
 
-    /// The pids of masters on this socket, ours, with the moment each began.
-    fn masters(known: &Known) -> Vec<(i32, u64)> {
+    /// The pids of our masters on this socket, with the start time of each.
+    fn masters(facts: &HostFacts) -> Vec<(i32, u64)> {
         let is_one = |pid: &i32| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let has = |wanted: &[u8]| words.split(|byte| *byte == 0).any(|word| word == wanted);
-            has(b"-M") && has(known.socket.as_bytes())
+            let argv = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let has = |wanted: &[u8]| argv.split(|byte| *byte == 0).any(|word| word == wanted);
+            has(b"-M") && has(facts.socket.as_bytes())
         };
         process::all()
             .into_iter()
@@ -160,9 +162,9 @@ impl Host {
             .collect()
     }
 
-    /// The end of the master, also of one that hangs, and of what it reached its host through.
-    fn end_master(&self, known: &Known) {
-        let mut all = Self::masters(known);
+    /// Ends the master, even one that hangs, and the programs through which it reached its host.
+    fn end_master(&self, facts: &HostFacts) {
+        let mut all = Self::masters(facts);
         let below: Vec<i32> = all
             .iter()
             .flat_map(|(pid, _)| process::descendants(*pid))
@@ -172,14 +174,14 @@ impl Host {
                 .into_iter()
                 .filter_map(|pid| process::facts(pid).map(|facts| (pid, facts.started))),
         );
-        let _ = self.control_within(known, "exit", AT_HAND);
+        let _ = self.control_within(facts, "exit", MASTER_REPLY_TIMEOUT);
         for (pid, started) in all {
-            // A number may have become another's.
+            // The pid may belong to another process by now.
             if process::facts(pid).is_some_and(|facts| facts.started == started) {
                 process::signal(pid, Signal::KILL);
             }
         }
-        let _ = std::fs::remove_file(self.sockets.join(&known.digest));
+        let _ = std::fs::remove_file(self.sockets.join(&facts.digest));
     }
 }
 
@@ -188,48 +190,49 @@ impl SshTransport {
         self.0.dial(host, port)
     }
 
-    /// As [`Self::dial`], and it says what becomes of it.
-    pub(crate) fn dial_aloud(&self, host: &str, port: u16) -> Result<Channel> {
+    /// As [`Self::dial`], and the channel reports its state.
+    pub(crate) fn dial_verbose(&self, host: &str, port: u16) -> Result<Channel> {
         self.0.dial_with(host, port, &["-v"])
     }
 
-    pub(crate) fn why_not(&self, host: &str, port: u16, limit: Duration) -> Result<String> {
-        self.0.why_not(host, port, limit)
+    pub(crate) fn refusal_reason(&self, host: &str, port: u16, limit: Duration) -> Result<String> {
+        self.0.refusal_reason(host, port, limit)
     }
 
-    /// Makes sure of a master, asking nobody. One that does not even answer here is put an end to.
+    /// Makes sure of a master without asking the user. A master that does not answer on its own
+    /// socket is ended first.
     pub(crate) fn sign_in(&self) -> Result<()> {
-        let known = self.0.known(false)?;
-        match self.0.control_within(&known, "check", AT_HAND) {
-            Err(error) if error.kind() == ErrorKind::Unreachable => self.0.end_master(&known),
+        let facts = self.0.facts(false)?;
+        match self.0.control_within(&facts, "check", MASTER_REPLY_TIMEOUT) {
+            Err(error) if error.kind() == ErrorKind::Unreachable => self.0.end_master(&facts),
             answer => drop(answer?),
         }
         self.0.ensure_master(false).map(drop)
     }
 
-    /// Whether anybody listens on the master's socket.
+    /// Whether a process listens on the master's socket.
     pub(crate) fn has_master(&self) -> bool {
         self.0
-            .known(false)
-            .is_ok_and(|known| UnixStream::connect(self.0.sockets.join(&known.digest)).is_ok())
+            .facts(false)
+            .is_ok_and(|facts| UnixStream::connect(self.0.sockets.join(&facts.digest)).is_ok())
     }
 
-    /// Whether the host begins a command over the master that is there.
+    /// Whether the host begins a command over the current master.
     pub(crate) fn answers(&self, limit: Duration) -> bool {
         self.0.answers(Instant::now() + limit).unwrap_or(false)
     }
 
-    /// The end of the shared connection, however it hangs.
+    /// Ends the shared connection, even one that hangs.
     pub fn end(&self) {
-        if let Ok(known) = self.0.known(false) {
-            self.0.end_master(&known);
+        if let Ok(facts) = self.0.facts(false) {
+            self.0.end_master(&facts);
         }
     }
 
-    /// Lets the shared connection go once nobody uses it.
+    /// Ends the shared connection once nobody uses it.
     pub fn let_go(&self) {
-        if let Ok(known) = self.0.known(false) {
-            let _ = self.0.control_within(&known, "stop", AT_HAND);
+        if let Ok(facts) = self.0.facts(false) {
+            let _ = self.0.control_within(&facts, "stop", MASTER_REPLY_TIMEOUT);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Which version of OpenSSH's client is here. An option that a client does not know makes it refuse
-//! everything, so an old one is told less.
+//! The version of OpenSSH's client. A client refuses to run with an option that it does not know,
+//! so an old one gets fewer options.
 
 use super::super::running::Running;
 use std::ffi::OsStr;
@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long `ssh -V` may take.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Client {
@@ -16,15 +17,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// Whatever does not tell its version is taken for this.
+    /// A client that does not tell its version counts as this one.
     pub const NEWEST: Self = Self {
         major: u32::MAX,
         minor: 0,
     };
 
-    /// From what `ssh -V` says: `OpenSSH_8.0p1, OpenSSL 1.1.1k`.
-    pub fn of(said: &str) -> Self {
-        let version = said
+    /// Parses the output of `ssh -V`: `OpenSSH_8.0p1, OpenSSL 1.1.1k`.
+    pub fn of(version: &str) -> Self {
+        let version = version
             .split_once("OpenSSH_")
             .map(|(_, rest)| rest.trim_start_matches("for_Windows_"));
         let number = |text: &str| {
@@ -39,7 +40,7 @@ impl Client {
         }
     }
 
-    /// The `ssh` on the path, asked once.
+    /// The `ssh` on the path; it is run once.
     pub fn installed() -> Self {
         static INSTALLED: OnceLock<Client> = OnceLock::new();
         *INSTALLED.get_or_init(|| Self::ask(OsStr::new("ssh")))
@@ -49,7 +50,7 @@ impl Client {
         let mut command = Command::new(program);
         command.arg("-V").current_dir("/");
         let ran = Running::start(&mut command)
-            .and_then(|mut running| running.finish(&[], Instant::now() + PATIENCE));
+            .and_then(|mut running| running.finish(&[], Instant::now() + VERSION_TIMEOUT));
         ran.ok().flatten().map_or(Self::NEWEST, |ran| {
             Self::of(&format!(
                 "{}{}",
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_read_as_clients_tell_them() {
+    fn versions_of_real_clients_are_parsed() {
         let cases = [
             ("OpenSSH_7.4p1, OpenSSL 1.0.2k-fips  26 Jan 2017\n", (7, 4)),
             ("OpenSSH_8.0p1, OpenSSL 1.1.1k  FIPS 25 Mar 2021", (8, 0)),
@@ -88,8 +89,8 @@ mod tests {
             ("OpenSSH_for_Windows_8.1p1, LibreSSL 3.0.2", (8, 1)),
             ("OpenSSH_10.0p2, OpenSSL 3.5", (10, 0)),
         ];
-        for (said, (major, minor)) in cases {
-            assert_eq!(Client::of(said), Client { major, minor }, "{said}");
+        for (version, (major, minor)) in cases {
+            assert_eq!(Client::of(version), Client { major, minor }, "{version}");
         }
         for other in ["", "Sun_SSH_2.4", "OpenSSH_", "OpenSSH_x.y"] {
             assert_eq!(Client::of(other), Client::NEWEST, "{other}");

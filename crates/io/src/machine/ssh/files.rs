@@ -1,8 +1,8 @@
-//! Files over there, with what every machine has: a shell and a handful of old tools.
+//! Files on the far host, with tools that every machine has.
 
-use super::super::token;
-use super::slots::Stay;
-use super::{Host, START};
+use super::slots::SessionLength;
+use super::{Host, START_TIMEOUT};
+use crate::random::token;
 use std::io::{self, Read, Write};
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use towline_core::transport::Session;
 use towline_core::{Error, Result};
 
-// A home that is not there is an error here, before something lands elsewhere. Neither script has a
-// sign in it that some shell of a login would change within single quotes.
+// A missing home is an error, so that no file lands elsewhere. Neither script has a character that
+// some login shell would change within single quotes.
 
-/// The bytes are followed by a token that nobody else knows. A connection that is cut leaves a file
-/// without it, which goes; the size need not be known before. `dd` takes the token off again, and
-/// has the disk keep the file before it gets its name. Nobody may be left to hear why it failed.
-const PUT: &str = r#"case $1 in ./*) cd || exit 1;; esac;
+/// A random token follows the bytes. A connection that is cut leaves a file without the token,
+/// which is removed; so the size need not be known before. `dd` cuts the token off and syncs the
+/// file before it gets its name. SIGPIPE is ignored because nobody may be left to read the error.
+const PUT_SCRIPT: &str = r#"case $1 in ./*) cd || exit 1;; esac;
 umask 077; trap "" PIPE; d=${1%/*}/; t=$d.tow-$2;
 if [ -d "$1" ]; then echo "a folder is in the way" >&2; exit 1; fi;
 mkdir -p "$d" || exit 1;
@@ -28,9 +28,8 @@ else echo "$e" >&2; fi;
 else echo "not all bytes arrived" >&2; fi; fi;
 rm -f "$t"; exit 1"#;
 
-/// Only what says that nothing is there means that: a folder that cannot be looked into is an
-/// error.
-const GET: &str = r#"case $1 in ./*) cd || exit 65;; esac;
+/// A file is missing only if `ls` says so. A folder that cannot be searched is an error.
+const GET_SCRIPT: &str = r#"case $1 in ./*) cd || exit 65;; esac;
 if [ -e "$1" ]; then :; else
 e=$(LC_ALL=C ls -dL "$1" 2>&1 >/dev/null) && e="it comes and goes";
 case $e in *": No such file or directory" | *": Not a directory") exit 66;; esac;
@@ -38,12 +37,13 @@ echo "$e" >&2; exit 65; fi;
 if [ -d "$1" ]; then echo "it is a folder" >&2; exit 65; fi;
 exec < "$1" || exit 65; tail -c "+$2" | head -c "$3""#;
 
-const MISSING: i32 = 66;
+/// [`GET_SCRIPT`] exits with this code when there is no such file.
+const MISSING_EXIT_CODE: i32 = 66;
 
-/// How long reading a part may take.
-const READ: Duration = Duration::from_secs(600);
+/// How long reading one part of a file may take.
+const READ_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Below the home, and never taken for an option.
+/// A path below the home that no tool takes for an option.
 fn plain(path: &str) -> String {
     if path.starts_with('/') {
         path.to_owned()
@@ -55,18 +55,18 @@ fn plain(path: &str) -> String {
 impl Host {
     pub(super) fn put(self: &Arc<Self>, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
         let (script, path, suffix, end, mode) = (
-            PUT.replace('\n', " "),
+            PUT_SCRIPT.replace('\n', " "),
             plain(path),
             token()?,
             token()?,
             format!("{:o}", mode & 0o7777),
         );
-        let words = ["/bin/sh", "-c", &script, "tow", &path, &suffix, &end, &mode];
-        let started = self.start(&words, Stay::Short, Instant::now() + START)?;
-        let mut call = started.ok_or_else(|| self.late(&["put", &path], START))?;
+        let argv = ["/bin/sh", "-c", &script, "tow", &path, &suffix, &end, &mode];
+        let started = self.start(&argv, SessionLength::Short, Instant::now() + START_TIMEOUT)?;
+        let mut call = started.ok_or_else(|| self.timed_out(&["put", &path], START_TIMEOUT))?;
         if let Some(mut input) = call.input() {
             match send(bytes, &mut *input) {
-                // Why it wants no more is in what it says.
+                // The script stopped reading; its stderr says why.
                 Ok(false) => {}
                 Ok(true) => drop(input.write_all(end.as_bytes())),
                 Err(error) => {
@@ -79,11 +79,11 @@ impl Host {
                 }
             }
         }
-        let (code, said) = call.end()?;
+        let (code, stderr) = call.end()?;
         if code == 0 {
             Ok(())
         } else {
-            Err(self.failed("written", &path, &said))
+            Err(self.failed("written", &path, &stderr))
         }
     }
 
@@ -93,33 +93,33 @@ impl Host {
             range.start.saturating_add(1).min(most).to_string(),
             range.end.saturating_sub(range.start).min(most).to_string(),
         );
-        let (script, path) = (GET.replace('\n', " "), plain(path));
-        let words = ["/bin/sh", "-c", &script, "tow", &path, &from, &length];
-        let late = || self.late(&["get", &path], READ);
+        let (script, path) = (GET_SCRIPT.replace('\n', " "), plain(path));
+        let argv = ["/bin/sh", "-c", &script, "tow", &path, &from, &length];
+        let timed_out = || self.timed_out(&["get", &path], READ_TIMEOUT);
         let ran = self
-            .start(&words, Stay::Short, Instant::now() + READ)?
-            .ok_or_else(late)?
+            .start(&argv, SessionLength::Short, Instant::now() + READ_TIMEOUT)?
+            .ok_or_else(timed_out)?
             .finish(&[])?
-            .ok_or_else(late)?;
+            .ok_or_else(timed_out)?;
         match ran.code {
             0 => Ok(Some(ran.out)),
-            MISSING => Ok(None),
+            MISSING_EXIT_CODE => Ok(None),
             _ => Err(self.failed("read", &path, &ran.err)),
         }
     }
 
-    fn failed(&self, what: &str, path: &str, said: &[u8]) -> Error {
-        let said = String::from_utf8_lossy(said);
+    fn failed(&self, what: &str, path: &str, stderr: &[u8]) -> Error {
+        let stderr = String::from_utf8_lossy(stderr);
         Error::refused(format!(
             "{} cannot be {what} on `{}`: {}",
             path.trim_start_matches("./"),
             self.name,
-            super::judge::gist(&said)
+            super::failure::main_line(&stderr)
         ))
     }
 }
 
-/// Whether all was taken; an error is one of reading.
+/// Copies all bytes; `false` if the reader stopped. Errors are those of `from`.
 fn send(from: &mut dyn Read, to: &mut dyn Write) -> io::Result<bool> {
     let mut piece = vec![0; 128 * 1024];
     loop {

@@ -1,14 +1,14 @@
-//! What tells a command's own words from those of the shell before it.
+//! Marks that separate a command's own output from that of the shell before it.
 
-use super::super::token;
+use crate::random::token;
 use std::io::{BufRead, BufReader, Read};
 use towline_core::Result;
 
-/// How much a profile may print.
-const NOISE: usize = 1 << 20;
+/// Bytes that a login profile may print before the command begins.
+const MAX_NOISE_BYTES: usize = 1 << 20;
 
-/// Two words that nobody has by chance: in this order where the command begins, in the other after
-/// a 255 of its own.
+/// Two random tokens. In this order they mark the beginning of a command, in the other order an
+/// exit code 255 of its own.
 #[derive(Debug)]
 pub(super) struct Marks {
     pub(super) first: String,
@@ -29,16 +29,16 @@ impl Marks {
         format!("{}{}", self.second, self.first).into_bytes()
     }
 
-    /// What the command itself wrote on stderr, and whether it says that a 255 is its own.
-    pub(super) fn own(&self, mut said: Vec<u8>) -> (Vec<u8>, bool) {
-        if let Some(at) = find(&said, &self.begin()) {
-            said.drain(..at + self.begin().len());
+    /// The command's own part of stderr, and whether an exit code 255 was its own.
+    pub(super) fn own_stderr(&self, mut stderr: Vec<u8>) -> (Vec<u8>, bool) {
+        if let Some(at) = find(&stderr, &self.begin()) {
+            stderr.drain(..at + self.begin().len());
         }
-        let end = find(&said, &self.end());
+        let end = find(&stderr, &self.end());
         if let Some(at) = end {
-            said.drain(at..at + self.end().len());
+            stderr.drain(at..at + self.end().len());
         }
-        (said, end.is_some())
+        (stderr, end.is_some())
     }
 }
 
@@ -46,15 +46,15 @@ fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
     bytes.windows(mark.len()).position(|window| window == mark)
 }
 
-/// The output that follows the mark; without one, what there was.
-pub(super) fn past<R: Read>(
+/// The output after the mark; if there is no mark, the error is all the output there was.
+pub(super) fn skip_to_mark<R: Read>(
     mut output: BufReader<R>,
     mark: &[u8],
 ) -> Result<BufReader<R>, Vec<u8>> {
     let mut noise = Vec::new();
     loop {
         let (used, is_there) = match output.fill_buf() {
-            Ok(piece) if !piece.is_empty() && noise.len() < NOISE => {
+            Ok(piece) if !piece.is_empty() && noise.len() < MAX_NOISE_BYTES => {
                 // The mark may have begun in what came before.
                 let from = noise.len().saturating_sub(mark.len() - 1);
                 noise.extend_from_slice(piece);
@@ -82,7 +82,7 @@ mod tests {
         for text in ["MARKout", "hello\nMARKout", "MAMARMARKout", "MARK"] {
             for size in 1..=text.len() {
                 let mut left = String::new();
-                past(BufReader::with_capacity(size, text.as_bytes()), b"MARK")
+                skip_to_mark(BufReader::with_capacity(size, text.as_bytes()), b"MARK")
                     .expect("it is there")
                     .read_to_string(&mut left)
                     .expect("text");
@@ -94,7 +94,7 @@ mod tests {
             }
         }
         assert_eq!(
-            past(BufReader::new(&b"only a MAR"[..]), b"MARK").expect_err("none"),
+            skip_to_mark(BufReader::new(&b"only a MAR"[..]), b"MARK").expect_err("none"),
             b"only a MAR"
         );
     }
@@ -105,13 +105,16 @@ mod tests {
             first: "A".into(),
             second: "B".into(),
         };
-        assert_eq!(marks.own(b"bewareABerr".to_vec()), (b"err".to_vec(), false));
         assert_eq!(
-            marks.own(b"bewareABerrBA".to_vec()),
+            marks.own_stderr(b"bewareABerr".to_vec()),
+            (b"err".to_vec(), false)
+        );
+        assert_eq!(
+            marks.own_stderr(b"bewareABerrBA".to_vec()),
             (b"err".to_vec(), true)
         );
         assert_eq!(
-            marks.own(b"cut short".to_vec()),
+            marks.own_stderr(b"cut short".to_vec()),
             (b"cut short".to_vec(), false)
         );
     }

@@ -1,17 +1,18 @@
 //! A machine that the system's `ssh` reaches, with all the user has configured for it.
 //!
 //! One master process for each host signs in once and is shared by every `tow` of this user for a
-//! day; each call is a session of it. A call never opens a connection of its own, and what a
-//! profile prints before a command is not taken for the command's output.
+//! day. Each call is a session of it; a call never opens a connection of its own. Output that a
+//! profile prints before a command does not count as the command's.
 //!
-//! A limit that passes ends the `ssh` here; the command over there lives on if it does not notice.
-//! Signing in again, where the master is gone, has a limit of its own.
+//! A timeout ends the `ssh` here; the command on the far host runs on if it does not notice.
+//! Signing in again, when the master is gone, has a timeout of its own.
 
 mod call;
 mod channel;
 mod client;
+mod denied;
+mod failure;
 mod files;
-mod judge;
 mod marks;
 mod master;
 mod resolved;
@@ -20,10 +21,10 @@ mod slots;
 
 use super::relay::Relay;
 use super::{check, deadline, quote, shown};
-pub(crate) use channel::{Channel, Heard};
+pub(crate) use channel::{Channel, VerboseChannel};
 pub use client::Client;
 use resolved::Resolved;
-use slots::{Slots, Stay};
+use slots::{SessionLength, Slots};
 use std::ffi::OsString;
 use std::io::Read;
 use std::ops::Range;
@@ -33,15 +34,15 @@ use std::time::{Duration, Instant};
 use towline_core::transport::{Forward, Login, Ran, Session, Transport};
 use towline_core::{Error, Result};
 
-/// The most bytes that the path of a folder for control sockets may have: a socket's address takes
-/// 104 in all on some systems, and ssh adds to the name while it makes one.
-pub const LONGEST_FOLDER: usize = 104 - "/0123456789ab.0123456789abcdef\0".len();
+/// The longest path of a folder for control sockets. A socket's address holds 104 bytes on some
+/// systems, and ssh adds a suffix to the name while it makes the socket.
+pub const MAX_SOCKET_FOLDER_BYTES: usize = 104 - "/0123456789ab.0123456789abcdef\0".len();
 
-/// How long a host may take to answer at all, where nobody says otherwise.
-const ANSWER: Duration = Duration::from_secs(15);
+/// How long a host may take to accept a connection, unless the caller says otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a command may take to begin, where nobody sets a limit.
-const START: Duration = Duration::from_secs(60);
+/// How long a command may take to begin, unless the caller sets a limit.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone)]
 pub struct SshTransport(Arc<Host>);
@@ -53,38 +54,38 @@ struct Host {
     sockets: PathBuf,
     known_hosts: PathBuf,
     program: OsString,
-    /// How long a host may take to answer at all.
+    /// How long the host may take to accept a connection.
     timeout: Duration,
-    known: Mutex<Option<Arc<Known>>>,
-    /// When signing in last needed a person who was not there, by the digest of what was known, and
-    /// what ssh said then.
+    facts: Mutex<Option<Arc<HostFacts>>>,
+    /// When a sign-in last needed a person who was not there; with the digest of the host's facts
+    /// and the stderr of ssh.
     unattended: Mutex<Option<(Instant, String, String)>>,
     slots: Arc<Slots>,
 }
 
-/// What was found out about the host.
+/// The facts of a host, from `ssh -G` and the configuration.
 #[derive(Debug)]
-struct Known {
+struct HostFacts {
     resolved: Resolved,
     client: Client,
-    /// Of the socket and its lock.
+    /// The name of the socket and of its lock.
     digest: String,
-    /// The socket as an option of ssh.
+    /// The path of the socket, as an option of ssh takes it.
     socket: String,
     host_keys: Vec<String>,
 }
 
 impl SshTransport {
-    /// `host` as the user would say it to `ssh`. `sockets` is a folder of ours for control sockets,
-    /// of at most [`LONGEST_FOLDER`] bytes; it is made, for this user alone. Hosts that are met for
-    /// the first time are written to `known_hosts`.
+    /// `host` is what the user would give to `ssh`. `sockets` is a folder for control sockets, of
+    /// at most [`MAX_SOCKET_FOLDER_BYTES`]; it is made with access for this user alone. New hosts
+    /// are written to `known_hosts`.
     pub fn new(
         host: &str,
         ssh_config: Option<PathBuf>,
         sockets: impl Into<PathBuf>,
         known_hosts: impl Into<PathBuf>,
     ) -> Result<Self> {
-        judge::check_host(host)?;
+        failure::check_host(host)?;
         let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
         let (name, ssh_config, sockets, known_hosts) = (
             host.to_owned(),
@@ -93,15 +94,15 @@ impl SshTransport {
             absolute(known_hosts.into()),
         );
         let length = sockets.as_os_str().len();
-        if length > LONGEST_FOLDER {
+        if length > MAX_SOCKET_FOLDER_BYTES {
             let error = Error::config(format!(
-                "{} is too long for the sockets of ssh: {length} bytes, where {LONGEST_FOLDER} fit",
+                "{} is too long for the sockets of ssh: {length} bytes, where {MAX_SOCKET_FOLDER_BYTES} fit",
                 sockets.display()
             ));
             return Err(error.hint("a shorter XDG_RUNTIME_DIR helps"));
         }
-        resolved::literal(&sockets)?;
-        let (program, timeout) = ("ssh".into(), ANSWER);
+        resolved::option_path(&sockets)?;
+        let (program, timeout) = ("ssh".into(), CONNECT_TIMEOUT);
         Ok(Self(Arc::new(Host {
             name,
             ssh_config,
@@ -109,19 +110,19 @@ impl SshTransport {
             known_hosts,
             program,
             timeout,
-            known: Mutex::default(),
+            facts: Mutex::default(),
             unattended: Mutex::default(),
             slots: Arc::default(),
         })))
     }
 
-    /// With another program than the `ssh` on the path.
+    /// Uses another program than the `ssh` on the path.
     #[must_use]
     pub fn with_program(self, program: impl Into<OsString>) -> Self {
         self.with(program.into(), self.0.timeout)
     }
 
-    /// With another limit for a host to answer at all.
+    /// Sets how long the host may take to accept a connection.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         self.with(self.0.program.clone(), timeout)
@@ -148,7 +149,7 @@ impl SshTransport {
             known_hosts,
             program,
             timeout,
-            known: Mutex::default(),
+            facts: Mutex::default(),
             unattended: Mutex::default(),
             slots: Arc::default(),
         }))
@@ -156,21 +157,21 @@ impl SshTransport {
 }
 
 impl Host {
-    fn config_words(&self) -> Vec<OsString> {
+    fn config_args(&self) -> Vec<OsString> {
         self.ssh_config
             .iter()
             .flat_map(|path| ["-F".into(), path.into()])
             .collect()
     }
 
-    fn case<'a>(
+    fn failure<'a>(
         &'a self,
         resolved: &'a Resolved,
         home: Option<&'a Path>,
         may_ask: bool,
-    ) -> judge::Case<'a> {
+    ) -> failure::SignInFailure<'a> {
         let has_agent = std::env::var_os("SSH_AUTH_SOCK").is_some_and(|path| !path.is_empty());
-        judge::Case {
+        failure::SignInFailure {
             host: &self.name,
             ssh_config: self.ssh_config.as_deref(),
             resolved,
@@ -180,21 +181,21 @@ impl Host {
         }
     }
 
-    /// The error for a connection that broke when a command may have begun.
-    fn cut(&self, said: &[u8]) -> Error {
-        let said = String::from_utf8_lossy(said);
+    /// The error for a connection that broke after a command may have begun.
+    fn connection_cut(&self, stderr: &[u8]) -> Error {
+        let stderr = String::from_utf8_lossy(stderr);
         Error::unreachable(format!(
             "the connection to `{}` was cut: {}",
             self.name,
-            judge::gist(&said)
+            failure::main_line(&stderr)
         ))
         .hint("the next command connects again")
     }
 
-    fn late(&self, words: &[&str], limit: Duration) -> Error {
+    fn timed_out(&self, argv: &[&str], limit: Duration) -> Error {
         Error::unreachable(format!(
             "`{}` on `{}` did not end within {limit:?}; it may still run there",
-            shown(words),
+            shown(argv),
             self.name
         ))
     }
@@ -209,17 +210,22 @@ impl Transport for SshTransport {
         self.0.connect(may_ask)
     }
 
-    fn run(&self, words: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
+    fn run(&self, argv: &[&str], input: &[u8], limit: Duration) -> Result<Ran> {
         let mut call = self
             .0
-            .start(words, Stay::Short, deadline(limit))?
-            .ok_or_else(|| self.0.late(words, limit))?;
-        call.finish(input)?.ok_or_else(|| self.0.late(words, limit))
+            .start(argv, SessionLength::Short, deadline(limit))?
+            .ok_or_else(|| self.0.timed_out(argv, limit))?;
+        call.finish(input)?
+            .ok_or_else(|| self.0.timed_out(argv, limit))
     }
 
-    fn spawn(&self, words: &[&str]) -> Result<Box<dyn Session>> {
-        let call = self.0.start(words, Stay::Long, Instant::now() + START)?;
-        Ok(Box::new(call.ok_or_else(|| self.0.late(words, START))?))
+    fn spawn(&self, argv: &[&str]) -> Result<Box<dyn Session>> {
+        let call = self
+            .0
+            .start(argv, SessionLength::Long, Instant::now() + START_TIMEOUT)?;
+        Ok(Box::new(
+            call.ok_or_else(|| self.0.timed_out(argv, START_TIMEOUT))?,
+        ))
     }
 
     fn put(&self, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
@@ -230,33 +236,32 @@ impl Transport for SshTransport {
         self.0.get(path, &range)
     }
 
-    /// Every connection to the port is a channel of the master that is there when it comes, so a
-    /// master that was lost and made again needs no care; and nothing is left of it when we are
-    /// killed.
+    /// Every connection to the port becomes a channel of the master of that moment. So a new master
+    /// needs no new forward, and nothing is left behind when we are killed.
     fn forward(&self, host: &str, port: u16) -> Result<Box<dyn Forward>> {
-        judge::check_host(host)?;
+        failure::check_host(host)?;
         self.0.ensure_master(false)?;
         let (own, host) = (self.0.clone(), host.to_owned());
         let dial = move || {
             own.ensure_master(false)?;
-            own.dial(&host, port).map(Channel::into_far)
+            own.dial(&host, port).map(Channel::into_remote_end)
         };
         Ok(Box::new(Relay::start(Box::new(dial))?))
     }
 
-    /// Over the same connection; with no words, the login shell. If the server takes no more sessions
-    /// on it, this one signs in by itself.
-    fn interactive(&self, words: &[&str], terminal: bool) -> Result<Vec<OsString>> {
-        let known = self.0.known(false)?;
+    /// Uses the same connection; an empty `argv` means the login shell. If the server takes no more
+    /// sessions, this one signs in by itself.
+    fn interactive(&self, argv: &[&str], terminal: bool) -> Result<Vec<OsString>> {
+        let facts = self.0.facts(false)?;
         let mut command = vec![self.0.program.clone()];
-        command.extend(self.0.config_words());
+        command.extend(self.0.config_args());
         if terminal {
             command.push("-t".into());
         }
         command.extend(
             [
                 "-S",
-                &known.socket,
+                &facts.socket,
                 "-o",
                 "ControlMaster=no",
                 "-o",
@@ -264,27 +269,27 @@ impl Transport for SshTransport {
             ]
             .map(Into::into),
         );
-        if known.client.knows_remote_command() {
+        if facts.client.knows_remote_command() {
             command.extend(["-o", "RemoteCommand=none"].map(Into::into));
         }
         command.extend(
-            known
+            facts
                 .host_keys
                 .iter()
                 .flat_map(|option| ["-o".into(), option.into()]),
         );
         command.extend(["--", &self.0.name].map(Into::into));
-        if !words.is_empty() {
-            check(words)?;
-            command.push(quote::login_line(words).into());
+        if !argv.is_empty() {
+            check(argv)?;
+            command.push(quote::login_line(argv).into());
         }
         Ok(command)
     }
 
     fn proxy(&self, host: &str, port: u16) -> Result<Vec<OsString>> {
-        judge::check_host(host)?;
+        failure::check_host(host)?;
         self.0.ensure_master(false)?;
-        let mut command = self.0.through(&*self.0.known(false)?);
+        let mut command = self.0.through(&*self.0.facts(false)?);
         command.args(["-W", &format!("[{host}]:{port}"), "--", &self.0.name]);
         let program = std::iter::once(command.get_program());
         Ok(program
@@ -294,16 +299,16 @@ impl Transport for SshTransport {
     }
 
     fn login(&self) -> Result<Login> {
-        let known = self.0.known(false)?;
+        let facts = self.0.facts(false)?;
         Ok(Login {
-            user: known.resolved.user().to_owned(),
-            keys: known.resolved.keys.clone(),
+            user: facts.resolved.user().to_owned(),
+            keys: facts.resolved.keys.clone(),
         })
     }
 
     fn close(&self) {
-        if let Ok(known) = self.0.known(false) {
-            let _ = self.0.control(&known, "exit");
+        if let Ok(facts) = self.0.facts(false) {
+            let _ = self.0.control(&facts, "exit");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the user's ssh configuration says of a host, as `ssh -G` tells it.
+//! The user's ssh configuration for a host, as `ssh -G` prints it.
 
 use super::Client;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ pub(super) struct Resolved {
     pub(super) host_name: String,
     pub(super) port: String,
     user: String,
-    /// How it is reached: jump hosts, or a program.
-    way: String,
+    /// The jump hosts or the program through which the host is reached.
+    proxy: String,
     alias: String,
     pub(super) keys: Vec<String>,
     agent: String,
     is_strict: bool,
-    /// The user's own files, where the configuration names no others.
+    /// The default files of known hosts; `None` if the configuration names others.
     known_hosts: Option<String>,
 }
 
@@ -27,12 +27,12 @@ impl Resolved {
                 "hostname" => value.clone_into(&mut resolved.host_name),
                 "port" => value.clone_into(&mut resolved.port),
                 "user" => value.clone_into(&mut resolved.user),
-                "proxyjump" | "proxycommand" => value.clone_into(&mut resolved.way),
+                "proxyjump" | "proxycommand" => value.clone_into(&mut resolved.proxy),
                 "hostkeyalias" => value.clone_into(&mut resolved.alias),
                 "identityfile" => resolved.keys.push(value.to_owned()),
                 "identityagent" => value.clone_into(&mut resolved.agent),
                 "stricthostkeychecking" => resolved.is_strict = matches!(value, "true" | "yes"),
-                "userknownhostsfile" => resolved.known_hosts = usual(value),
+                "userknownhostsfile" => resolved.known_hosts = default_known_hosts(value),
                 _ => {}
             }
         }
@@ -43,7 +43,8 @@ impl Resolved {
         &self.user
     }
 
-    /// What a shared connection is the same by: a name may come to mean another machine.
+    /// Two transports share a connection if this is equal. The name alone is not enough, because it
+    /// may come to mean another machine.
     pub(super) fn digest(&self, host: &str, ssh_config: Option<&Path>) -> String {
         let mut hasher = blake3::Hasher::new();
         let config = ssh_config
@@ -55,7 +56,7 @@ impl Resolved {
             &self.host_name,
             &self.port,
             &self.user,
-            &self.way,
+            &self.proxy,
         ] {
             hasher
                 .update(&(part.len() as u64).to_le_bytes())
@@ -64,30 +65,30 @@ impl Resolved {
         hasher.finalize().to_hex()[..12].to_owned()
     }
 
-    /// The options by which keys of hosts are known. What the user has set for this host stays; a
-    /// host that was never seen is taken as it is, one that has changed never.
+    /// Options for host keys. They respect what the user has set for this host. A new host is
+    /// accepted, a changed key never.
     pub(super) fn host_key_options(&self, ours: &Path, client: Client) -> Result<Vec<String>> {
         let mut options = Vec::new();
-        // An older client asks its user, or refuses where nobody can be asked.
+        // An older client asks its user, or refuses if nobody can be asked.
         if !self.is_strict && client.takes_new_hosts() {
             options.push("StrictHostKeyChecking=accept-new".to_owned());
         }
         if let Some(theirs) = &self.known_hosts {
-            // New ones are written to the first.
+            // ssh writes new hosts to the first file.
             options.push(format!(
                 "UserKnownHostsFile=\"{}\" {theirs}",
-                literal(ours)?
+                option_path(ours)?
             ));
         }
         Ok(options)
     }
 
-    /// Whether no other host or program is on the way.
+    /// Whether the host is reached without a jump host or a program.
     pub(super) fn is_direct(&self) -> bool {
-        matches!(self.way.as_str(), "" | "none")
+        matches!(self.proxy.as_str(), "" | "none")
     }
 
-    /// By which name a host's key is kept in a file of known hosts.
+    /// The name of the host's key in a file of known hosts.
     pub(super) fn key_name(&self) -> String {
         match (self.alias.as_str(), self.port.as_str()) {
             ("", "22" | "") => self.host_name.clone(),
@@ -96,7 +97,7 @@ impl Resolved {
         }
     }
 
-    /// The keys that exist, and whether an agent was asked.
+    /// The keys that ssh tried: the files that exist, and those of an agent.
     pub(super) fn keys_tried(&self, home: Option<&Path>, has_agent: bool) -> Vec<String> {
         let is_there = |name: &&String| {
             let path = match (name.strip_prefix("~/"), home) {
@@ -113,17 +114,17 @@ impl Resolved {
     }
 }
 
-/// The two files that count when nothing is set, quoted to be said again: the second is the first
-/// with a `2`.
-fn usual(value: &str) -> Option<String> {
+/// The two default files, quoted for an option; `None` if `value` names others. The second is the
+/// first with a `2`.
+fn default_known_hosts(value: &str) -> Option<String> {
     let middle = value.len().checked_sub(2)? / 2;
     let first = value.get(..middle)?;
     (value == format!("{first} {first}2") && first.ends_with("/.ssh/known_hosts"))
         .then(|| format!("\"{first}\" \"{first}2\""))
 }
 
-/// A path as ssh takes it in an option: it would expand some signs.
-pub(super) fn literal(path: &Path) -> Result<String> {
+/// A path for an option of ssh, with the characters escaped that ssh would expand.
+pub(super) fn option_path(path: &Path) -> Result<String> {
     let refused = || {
         Error::config(format!(
             "ssh cannot use {}: it has a `\"`, `\\`, `$`, or is not text",
@@ -141,21 +142,21 @@ pub(super) fn literal(path: &Path) -> Result<String> {
 mod tests {
     use super::*;
 
-    const PLAIN: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile \
+    const PLAIN_CONFIG: &str = "host login\nuser me\nhostname 10.0.0.1\nport 22\nidentityfile \
         ~/.ssh/id_rsa\nidentityfile /keys/a b\nstricthostkeychecking ask\n\
                          userknownhostsfile /home/m e/.ssh/known_hosts /home/m \
                              e/.ssh/known_hosts2\n";
 
     #[test]
-    fn new_hosts_are_taken_and_ours_comes_first() {
-        let options = Resolved::parse(PLAIN)
+    fn new_hosts_are_accepted_and_our_file_comes_first() {
+        let options = Resolved::parse(PLAIN_CONFIG)
             .host_key_options(Path::new("/state/100%/known_hosts"), Client::NEWEST)
             .expect("fine");
         let files = "UserKnownHostsFile=\"/state/100%%/known_hosts\" \"/home/m \
             e/.ssh/known_hosts\" \"/home/m e/.ssh/known_hosts2\"";
         assert_eq!(options, ["StrictHostKeyChecking=accept-new", files]);
         assert!(
-            Resolved::parse(PLAIN)
+            Resolved::parse(PLAIN_CONFIG)
                 .host_key_options(Path::new("/a\"b"), Client::NEWEST)
                 .is_err()
         );
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_the_user_has_set_stays() {
-        let text = PLAIN
+        let text = PLAIN_CONFIG
             .replace("checking ask", "checking true")
             .replace("/home/m e/.ssh/known_hosts2", "/cluster/keys");
         assert_eq!(
@@ -172,7 +173,7 @@ mod tests {
                 .expect("fine"),
             [""; 0]
         );
-        let text = PLAIN.replace("checking ask", "checking false");
+        let text = PLAIN_CONFIG.replace("checking ask", "checking false");
         assert_eq!(
             Resolved::parse(&text)
                 .host_key_options(Path::new("/ours"), Client::NEWEST)
@@ -185,35 +186,38 @@ mod tests {
     #[test]
     fn another_machine_is_another_connection() {
         let digest = |text: &str| Resolved::parse(text).digest("login", None);
-        assert_eq!(digest(PLAIN), digest(&PLAIN.replace("id_rsa", "other")));
-        assert_ne!(
-            digest(PLAIN),
-            digest(&PLAIN.replace("10.0.0.1", "10.0.0.2"))
+        assert_eq!(
+            digest(PLAIN_CONFIG),
+            digest(&PLAIN_CONFIG.replace("id_rsa", "other"))
         );
         assert_ne!(
-            digest(PLAIN),
-            digest(&format!("{PLAIN}proxyjump bastion\n"))
+            digest(PLAIN_CONFIG),
+            digest(&PLAIN_CONFIG.replace("10.0.0.1", "10.0.0.2"))
         );
-        assert_eq!(digest(PLAIN).len(), 12);
+        assert_ne!(
+            digest(PLAIN_CONFIG),
+            digest(&format!("{PLAIN_CONFIG}proxyjump bastion\n"))
+        );
+        assert_eq!(digest(PLAIN_CONFIG).len(), 12);
     }
 
     #[test]
     fn keys_have_the_names_that_ssh_gives_them() {
-        assert_eq!(Resolved::parse(PLAIN).key_name(), "10.0.0.1");
+        assert_eq!(Resolved::parse(PLAIN_CONFIG).key_name(), "10.0.0.1");
         assert_eq!(
-            Resolved::parse(&PLAIN.replace("port 22", "port 2200")).key_name(),
+            Resolved::parse(&PLAIN_CONFIG.replace("port 22", "port 2200")).key_name(),
             "[10.0.0.1]:2200"
         );
         assert_eq!(
-            Resolved::parse(&format!("{PLAIN}hostkeyalias c\n")).key_name(),
+            Resolved::parse(&format!("{PLAIN_CONFIG}hostkeyalias c\n")).key_name(),
             "c"
         );
         assert_eq!(
-            Resolved::parse(PLAIN).keys_tried(None, true),
+            Resolved::parse(PLAIN_CONFIG).keys_tried(None, true),
             ["those of your agent"]
         );
         assert_eq!(
-            Resolved::parse(&format!("{PLAIN}identityagent none\n")).keys_tried(None, true),
+            Resolved::parse(&format!("{PLAIN_CONFIG}identityagent none\n")).keys_tried(None, true),
             [""; 0]
         );
     }

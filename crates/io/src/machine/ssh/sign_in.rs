@@ -1,89 +1,92 @@
 //! Signing in: the start of a master.
 
 use super::super::group::Group;
-use super::super::running::Said;
-use super::master::unseen;
-use super::{Host, Known, START, judge};
+use super::super::running::CapturedOutput;
+use super::master::end_unseen;
+use super::{Host, HostFacts, START_TIMEOUT, failure};
 use std::process::{Command, Stdio};
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 use towline_core::Result;
 
-const OPTIONS: [&str; 4] = [
+/// Options of every master.
+const MASTER_OPTIONS: [&str; 4] = [
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
     "ClearAllForwardings=yes",
     "LogLevel=INFO",
 ];
 
-/// How long a host that wants to ask a person is not asked again on its own account.
-const UNATTENDED: Duration = Duration::from_secs(3600);
+/// A host that wants to ask a person is not tried again without one for this long.
+const UNATTENDED_RETRY_PAUSE: Duration = Duration::from_secs(3600);
 
 impl Host {
-    /// A host that wanted to ask somebody will want to again. Each try is a failed login in its
-    /// books, and some servers shut out who has too many: a try that nobody attends is not repeated
-    /// for a while. Whoever signs in on a terminal makes the master that is then found here.
-    fn check_unattended(&self, known: &Known) -> Result<()> {
+    /// A host that wanted to ask a person will want to again. Each try counts as a failed login,
+    /// and some servers lock a user out after too many. So a sign-in without a person is not
+    /// repeated for a while. A user who signs in on a terminal makes the master that is then found
+    /// here.
+    fn check_unattended(&self, facts: &HostFacts) -> Result<()> {
         let refused = self
             .unattended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
-        match refused.filter(|(at, digest, _)| at.elapsed() < UNATTENDED && *digest == known.digest)
-        {
-            Some((_, _, said)) => Err(self
-                .case(&known.resolved, std::env::home_dir().as_deref(), false)
-                .judge(&said)),
+        match refused.filter(|(at, digest, _)| {
+            at.elapsed() < UNATTENDED_RETRY_PAUSE && *digest == facts.digest
+        }) {
+            Some((_, _, stderr)) => Err(self
+                .failure(&facts.resolved, std::env::home_dir().as_deref(), false)
+                .explain(&stderr)),
             None => Ok(()),
         }
     }
 
-    /// Starts a master where there is none; whoever calls holds the lock.
-    pub(super) fn sign_in(&self, known: &Known, may_ask: bool) -> Result<()> {
+    /// Starts a master. The caller holds the lock.
+    pub(super) fn sign_in(&self, facts: &HostFacts, may_ask: bool) -> Result<()> {
         if !may_ask {
-            self.check_unattended(known)?;
+            self.check_unattended(facts)?;
         }
         let mut pauses = [1, 2].into_iter();
         loop {
-            let Some(said) = self.start_master(known, may_ask)? else {
+            let Some(stderr) = self.start_master(facts, may_ask)? else {
                 return Ok(());
             };
-            // Of a connection that is kept, ssh hides what the programs on the way say.
-            let said = if may_ask || known.resolved.is_direct() {
-                Some(said)
+            // For a shared connection ssh hides the stderr of the programs on the way.
+            let stderr = if may_ask || facts.resolved.is_direct() {
+                Some(stderr)
             } else {
-                self.explain(known)?
+                self.retry_unshared(facts)?
             };
-            let crowded = said.as_deref().is_none_or(judge::is_crowded);
-            match (said, pauses.next().filter(|_| crowded)) {
+            let crowded = stderr.as_deref().is_none_or(failure::was_dropped_early);
+            match (stderr, pauses.next().filter(|_| crowded)) {
                 (_, Some(pause)) => std::thread::sleep(Duration::from_secs(pause)),
-                (said, None) => {
-                    let said = said.unwrap_or_default();
-                    if !may_ask && judge::wants_person(&said) {
+                (stderr, None) => {
+                    let stderr = stderr.unwrap_or_default();
+                    if !may_ask && failure::wants_person(&stderr) {
                         *self
                             .unattended
                             .lock()
                             .unwrap_or_else(PoisonError::into_inner) =
-                            Some((Instant::now(), known.digest.clone(), said.clone()));
+                            Some((Instant::now(), facts.digest.clone(), stderr.clone()));
                     }
                     let home = std::env::home_dir();
                     return Err(self
-                        .case(&known.resolved, home.as_deref(), may_ask)
-                        .judge(&said));
+                        .failure(&facts.resolved, home.as_deref(), may_ask)
+                        .explain(&stderr));
                 }
             }
         }
     }
 
-    /// Gives what ssh said when it could not.
-    fn start_master(&self, known: &Known, may_ask: bool) -> Result<Option<String>> {
-        let mut command = self.with_options(known, may_ask);
+    /// Starts a master; the stderr of ssh if it could not.
+    fn start_master(&self, facts: &HostFacts, may_ask: bool) -> Result<Option<String>> {
+        let mut command = self.with_options(facts, may_ask);
         command.args([
             "-M",
             "-N",
             "-f",
             "-S",
-            &known.socket,
+            &facts.socket,
             "-o",
             "ControlPersist=1d",
             "--",
@@ -92,9 +95,9 @@ impl Host {
         attempt(&mut command, may_ask)
     }
 
-    /// The same once more, with nothing kept and nothing hidden.
-    fn explain(&self, known: &Known) -> Result<Option<String>> {
-        let mut command = self.with_options(known, false);
+    /// Signs in once more without sharing the connection, so that ssh hides no message.
+    fn retry_unshared(&self, facts: &HostFacts) -> Result<Option<String>> {
+        let mut command = self.with_options(facts, false);
         command.args([
             "-S",
             "none",
@@ -109,24 +112,24 @@ impl Host {
         attempt(&mut command, false)
     }
 
-    fn with_options(&self, known: &Known, may_ask: bool) -> Command {
+    fn with_options(&self, facts: &HostFacts, may_ask: bool) -> Command {
         let mut command = self.ssh();
-        command.args(self.config_words()).arg("-T");
-        let remote_command = known
+        command.args(self.config_args()).arg("-T");
+        let remote_command = facts
             .client
             .knows_remote_command()
             .then_some("RemoteCommand=none");
-        for option in OPTIONS
+        for option in MASTER_OPTIONS
             .into_iter()
             .chain(remote_command)
-            .chain(known.host_keys.iter().map(String::as_str))
+            .chain(facts.host_keys.iter().map(String::as_str))
         {
             command.args(["-o", option]);
         }
         command.args(["-o", &format!("ConnectTimeout={}", self.timeout.as_secs())]);
         if !may_ask {
-            // A host on the way is reached by an ssh that our option does not reach; it too must
-            // ask nobody.
+            // A jump host is reached by another ssh, which does not get our options; it must not
+            // ask anybody either.
             command
                 .args(["-o", "BatchMode=yes"])
                 .env("SSH_ASKPASS", "/bin/false")
@@ -141,26 +144,26 @@ fn attempt(command: &mut Command, may_ask: bool) -> Result<Option<String>> {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    // Who asks reads the terminal, which only our own group may.
+    // A program that asks reads the terminal, which only our own process group may do.
     let started = if may_ask {
         Group::start_at_terminal(command)
     } else {
         Group::start(command)
     };
-    let mut group = started.map_err(|error| judge::not_started(command.get_program(), error))?;
-    let said = group
+    let mut group = started.map_err(|error| failure::not_started(command.get_program(), error))?;
+    let stderr = group
         .errors()
-        .map(|pipe| Said::listen(pipe, may_ask))
+        .map(|pipe| CapturedOutput::listen(pipe, may_ask))
         .transpose()
-        .map_err(unseen)?
+        .map_err(end_unseen)?
         .unwrap_or_default();
-    let deadline = (!may_ask).then(|| Instant::now() + START);
-    Ok(match group.wait_until(deadline).map_err(unseen)? {
+    let deadline = (!may_ask).then(|| Instant::now() + START_TIMEOUT);
+    Ok(match group.wait_until(deadline).map_err(end_unseen)? {
         Some(0) => None,
-        Some(_) => Some(String::from_utf8_lossy(&said.at_last()).into_owned()),
+        Some(_) => Some(String::from_utf8_lossy(&stderr.wait_for_all()).into_owned()),
         None => Some(format!(
-            "{}\nssh: signing in timed out after {START:?}",
-            String::from_utf8_lossy(&said.so_far())
+            "{}\nssh: signing in timed out after {START_TIMEOUT:?}",
+            String::from_utf8_lossy(&stderr.so_far())
         )),
     })
 }

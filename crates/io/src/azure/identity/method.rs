@@ -1,4 +1,4 @@
-//! The ways to sign in, as the configuration names them.
+//! The methods of signing in, as the configuration names them.
 
 use crate::credential::known_keys;
 use std::path::{Path, PathBuf};
@@ -7,17 +7,19 @@ use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
 /// The public client id of the Azure CLI, which every tenant knows.
-const CLI_CLIENT: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
-/// Anybody's own tenant.
+const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
+/// The login service takes this word for the user's own tenant.
 const ANY_TENANT: &str = "organizations";
 
-const WORDS: [&str; 4] = [
+/// Credentials that are one word.
+const CREDENTIAL_WORDS: [&str; 4] = [
     "azure_cli",
     "device_code",
     "managed_identity",
     "workload_identity",
 ];
-const KEYS: [&str; 7] = [
+/// Keys of any form of a credential.
+const CREDENTIAL_KEYS: [&str; 7] = [
     "azure_cli",
     "device_code",
     "managed_identity",
@@ -26,14 +28,15 @@ const KEYS: [&str; 7] = [
     "client_id",
     "client_secret",
 ];
-const KNOWN: &str = "azure_cli, device_code, managed_identity, workload_identity, \
+/// Every form of a credential, for messages.
+const CREDENTIAL_FORMS: &str = "azure_cli, device_code, managed_identity, workload_identity, \
     {device_code: CLIENT_ID, tenant_id}, {managed_identity: CLIENT_ID}, \
                      {workload_identity: CLIENT_ID, tenant_id} or \
                          {tenant_id, client_id, client_secret}";
 
-/// No secret is in it: a secret is named by a reference.
+/// A method of signing in. It holds no secret, only references to secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SignInMethod {
     Cli {
         tenant: Option<String>,
         profile: Option<PathBuf>,
@@ -56,33 +59,34 @@ pub(super) enum Way {
     },
 }
 
-impl Way {
-    /// `at` names whose credential it is, in messages.
+impl SignInMethod {
+    /// `at` names the owner of the credential in messages.
     pub(super) fn read(
         at: &str,
         credential: Option<&Credential>,
         profile: Option<&str>,
         home: Option<&Path>,
     ) -> Result<Self> {
-        let way = match credential {
+        let method = match credential {
             None => Self::word("azure_cli"),
-            // It may be a secret: it is not repeated unless it is near a word of ours.
-            Some(Credential::Word(word)) if !WORDS.contains(&word.as_str()) => {
-                let error = Error::config(format!("{at}: `credential` is none of {KNOWN}"));
-                return Err(error.maybe_hint(did_you_mean(word, WORDS)));
+            // The value may be a secret. It is repeated only if it is close to a known word.
+            Some(Credential::Word(word)) if !CREDENTIAL_WORDS.contains(&word.as_str()) => {
+                let error =
+                    Error::config(format!("{at}: `credential` is none of {CREDENTIAL_FORMS}"));
+                return Err(error.maybe_hint(did_you_mean(word, CREDENTIAL_WORDS)));
             }
             Some(Credential::Word(word)) => Self::word(word),
             Some(Credential::Map(map)) => {
                 Self::map(at, &|name| map.get(name).cloned(), &|names| {
-                    known_keys(at, map.keys(), names, &KEYS)
+                    known_keys(at, map.keys(), names, &CREDENTIAL_KEYS)
                 })?
             }
         };
         match (
-            way,
+            method,
             profile.map(str::trim).filter(|profile| !profile.is_empty()),
         ) {
-            (way, None) => Ok(way),
+            (method, None) => Ok(method),
             (Self::Cli { tenant, .. }, Some(profile)) => Ok(Self::Cli {
                 tenant,
                 profile: Some(folder(at, profile, home)?),
@@ -98,7 +102,7 @@ impl Way {
         match word {
             "device_code" => Self::Device {
                 tenant: ANY_TENANT.to_owned(),
-                client: CLI_CLIENT.to_owned(),
+                client: AZURE_CLI_CLIENT_ID.to_owned(),
             },
             "managed_identity" => Self::Managed { client: None },
             "workload_identity" => Self::Workload {
@@ -126,7 +130,7 @@ impl Way {
             let tenant = filled("tenant_id").unwrap_or_else(|| ANY_TENANT.to_owned());
             return Ok(Self::Device {
                 tenant,
-                client: filled("device_code").unwrap_or_else(|| CLI_CLIENT.to_owned()),
+                client: filled("device_code").unwrap_or_else(|| AZURE_CLI_CLIENT_ID.to_owned()),
             });
         }
         if get("managed_identity").is_some() {
@@ -162,7 +166,7 @@ impl Way {
         only(&["azure_cli", "tenant_id"])?;
         match (get("azure_cli"), filled("tenant_id")) {
             (None, None) => Err(Error::config(format!("{at}: `credential` is empty"))
-                .hint(format!("write one of {KNOWN}"))),
+                .hint(format!("write one of {CREDENTIAL_FORMS}"))),
             (Some(value), _) if !value.trim().is_empty() => {
                 Err(Error::config(format!("{at}: `azure_cli` has no value"))
                     .hint("another login of the Azure CLI is `profile: FOLDER`"))
@@ -174,7 +178,7 @@ impl Way {
         }
     }
 
-    /// As the configuration calls it.
+    /// The name in the configuration.
     pub(super) const fn name(&self) -> &'static str {
         match self {
             Self::Cli { .. } => "azure_cli",
@@ -185,8 +189,8 @@ impl Way {
         }
     }
 
-    /// What tells its tokens from those of another.
-    pub(super) fn marks(&self) -> [&str; 4] {
+    /// The part of a cache key that identifies this method.
+    pub(super) fn cache_key(&self) -> [&str; 4] {
         match self {
             Self::Cli { tenant, profile } => [
                 self.name(),
@@ -234,12 +238,12 @@ mod tests {
     use super::*;
     use towline_core::ErrorKind;
 
-    fn read(yaml: &str, profile: Option<&str>) -> Result<Way> {
+    fn read(yaml: &str, profile: Option<&str>) -> Result<SignInMethod> {
         let credential = towline_core::yaml::decode::<Credential>(
             &towline_core::yaml::parse("test", yaml).expect("YAML"),
         )
         .expect("a credential");
-        Way::read(
+        SignInMethod::read(
             "cluster `c`",
             Some(&credential),
             profile,
@@ -251,71 +255,74 @@ mod tests {
     fn every_form_is_known() {
         let own = |text: &str| Some(text.to_owned());
         assert_eq!(
-            Way::read("c", None, None, None).expect("the usual"),
-            Way::Cli {
+            SignInMethod::read("c", None, None, None).expect("the default"),
+            SignInMethod::Cli {
                 tenant: None,
                 profile: None
             }
         );
-        let device = |tenant: &str, client: &str| Way::Device {
+        let device = |tenant: &str, client: &str| SignInMethod::Device {
             tenant: tenant.into(),
             client: client.into(),
         };
-        for (yaml, way) in [
+        for (yaml, method) in [
             (
                 "azure_cli",
-                Way::Cli {
+                SignInMethod::Cli {
                     tenant: None,
                     profile: None,
                 },
             ),
             (
                 "{tenant_id: t}",
-                Way::Cli {
+                SignInMethod::Cli {
                     tenant: own("t"),
                     profile: None,
                 },
             ),
             (
                 "{azure_cli: '', tenant_id: t}",
-                Way::Cli {
+                SignInMethod::Cli {
                     tenant: own("t"),
                     profile: None,
                 },
             ),
-            ("device_code", device(ANY_TENANT, CLI_CLIENT)),
-            ("{device_code: ''}", device(ANY_TENANT, CLI_CLIENT)),
+            ("device_code", device(ANY_TENANT, AZURE_CLI_CLIENT_ID)),
+            ("{device_code: ''}", device(ANY_TENANT, AZURE_CLI_CLIENT_ID)),
             ("{device_code: c, tenant_id: t}", device("t", "c")),
-            ("managed_identity", Way::Managed { client: None }),
-            ("{managed_identity: c}", Way::Managed { client: own("c") }),
+            ("managed_identity", SignInMethod::Managed { client: None }),
+            (
+                "{managed_identity: c}",
+                SignInMethod::Managed { client: own("c") },
+            ),
             (
                 "workload_identity",
-                Way::Workload {
+                SignInMethod::Workload {
                     tenant: None,
                     client: None,
                 },
             ),
             (
                 "{workload_identity: c, tenant_id: t}",
-                Way::Workload {
+                SignInMethod::Workload {
                     tenant: own("t"),
                     client: own("c"),
                 },
             ),
             (
                 "{tenant_id: t, client_id: c, client_secret: 'env:S'}",
-                Way::Principal {
+                SignInMethod::Principal {
                     tenant: "t".into(),
                     client: "c".into(),
                     secret: "env:S".into(),
                 },
             ),
         ] {
-            assert_eq!(read(yaml, None).expect(yaml), way, "{yaml}");
+            assert_eq!(read(yaml, None).expect(yaml), method, "{yaml}");
         }
         assert_eq!(
             read("azure_cli", Some("~/.azure-lab")).expect("good"),
-            Way::Cli {
+            SignInMethod::Cli {
                 tenant: None,
                 profile: Some("/home/u/.azure-lab".into())
             }

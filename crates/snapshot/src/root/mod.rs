@@ -1,65 +1,51 @@
-//! The one object per snapshot: its manifest, and where in which pack each chunk lies.
+//! The root object of a snapshot: its manifest, and the place of each chunk.
+
+mod subset;
+mod summary;
+
+pub(crate) use summary::MAX_SUMMARY_BYTES;
+pub use summary::Summary;
 
 use crate::codec::{Malformed, Reader, put_bytes, put_number, put_signed};
 use crate::digest::Digest;
-use crate::manifest::{Entry, Flavor, Kind, Manifest};
-use crate::pack::{Frame, LARGEST_FRAME};
+use crate::manifest::{Entry, Flavor, Manifest};
+use crate::pack::{Frame, MAX_FRAME_BYTES};
 use crate::problem::{Problem, Result};
 use crate::store::{Blob, BlobStore};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use summary::BACKUP_MAGIC;
 
-const MAGIC: &[u8] = b"towline snapshot 1\n";
-/// Of a workspace; a summary follows that is read by itself.
-const BACKUP_MAGIC: &[u8] = b"towline backup 1\n";
-/// No summary is longer, and all of it is in the first part of the object.
-pub(crate) const LONGEST_SUMMARY: usize = 8 << 10;
+/// The first bytes of a snapshot's root, with the version of its format.
+const SNAPSHOT_MAGIC: &[u8] = b"towline snapshot 1\n";
 /// No manifest unpacks to more.
-const LARGEST: usize = 1 << 30;
+const MAX_BODY_BYTES: usize = 1 << 30;
 
-/// Where a chunk lies.
+/// The place of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) frame: u32,
     pub(crate) offset: u32,
 }
 
-/// What people see of a snapshot.
+/// The time and the name of a snapshot, for people.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct About {
     /// Milliseconds since 1970.
     pub taken: i64,
-    /// The name of the folder it was taken of.
+    /// The name of the folder.
     pub name: String,
-}
-
-/// What a list of backups shows, without reading all of each.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Summary {
-    /// Milliseconds since 1970, by the clock of whoever took it.
-    pub taken: i64,
-    /// The workspace.
-    pub name: String,
-    /// Where it was then.
-    pub host: String,
-    pub folder: String,
-    pub files: u64,
-    pub bytes: u64,
-    /// Bytes that were new to the store.
-    pub stored: u64,
-    /// What could not be read, or kept changing.
-    pub doubtful: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Root {
     pub about: About,
-    /// Of a backup.
+    /// The summary of a backup; `None` for a snapshot.
     pub summary: Option<Summary>,
     pub manifest: Manifest,
     pub packs: Vec<Digest>,
-    /// Each with the number of its pack.
+    /// Every frame with the number of its pack.
     pub(crate) frames: Vec<(u32, Frame)>,
-    /// Of every chunk, in the order in which the manifest first names them.
+    /// The places of all chunks, in the order in which the manifest first names them.
     pub(crate) places: Vec<Place>,
 }
 
@@ -97,7 +83,7 @@ impl Root {
         let compressed = zstd::bulk::compress(&body, 1)
             .map_err(|error| Problem::damaged("the compressor", error.to_string()))?;
         let mut out = match &self.summary {
-            None => MAGIC.to_vec(),
+            None => SNAPSHOT_MAGIC.to_vec(),
             Some(summary) => [BACKUP_MAGIC, &summary.encode()?].concat(),
         };
         put_number(&mut out, body.len() as u64);
@@ -107,7 +93,7 @@ impl Root {
         Ok(out)
     }
 
-    /// Reads a root and believes nothing: seal, spelling, bounds, paths, identity.
+    /// Decodes a root and checks everything: seal, encoding, bounds, paths, identity.
     pub fn decode(bytes: &[u8], id: &Digest) -> Result<Self> {
         let root = Self::decode_any(bytes, &id.short())?;
         if root.id() == *id {
@@ -120,7 +106,7 @@ impl Root {
         }
     }
 
-    /// Whatever snapshot it is. `name` is for messages.
+    /// Decodes a root without knowing its id. `name` is for messages.
     pub fn decode_any(bytes: &[u8], name: &str) -> Result<Self> {
         let damaged = |how: &str| Problem::damaged(format!("snapshot {name}"), how);
         let sealed = bytes
@@ -136,7 +122,7 @@ impl Root {
                 None => (
                     None,
                     bytes[..sealed]
-                        .strip_prefix(MAGIC)
+                        .strip_prefix(SNAPSHOT_MAGIC)
                         .ok_or_else(|| damaged("it is not a snapshot of this version"))?,
                 ),
             };
@@ -189,7 +175,7 @@ impl Root {
         })
     }
 
-    /// The place of every chunk by its digest.
+    /// The place and the length of every chunk, by its digest.
     pub(crate) fn chunks(&self) -> HashMap<Digest, (Place, u64)> {
         let mut chunks = HashMap::with_capacity(self.places.len());
         let mut places = self.places.iter();
@@ -201,71 +187,6 @@ impl Root {
             }
         }
         chunks
-    }
-
-    /// The same with only some of its entries, and the folders these lie in.
-    #[must_use]
-    pub fn only(&self, wanted: impl Fn(&Entry) -> bool) -> Self {
-        let chosen: Vec<&Entry> = self
-            .manifest
-            .entries
-            .iter()
-            .filter(|entry| wanted(entry))
-            .collect();
-        let mut folders: HashSet<&[u8]> = HashSet::new();
-        for entry in &chosen {
-            let mut path = &*entry.path;
-            while let Some(at) = path.iter().rposition(|byte| *byte == b'/') {
-                path = &path[..at];
-                folders.insert(path);
-            }
-        }
-        let chunks = self.chunks();
-        let mut part = Self {
-            about: self.about.clone(),
-            summary: self.summary.clone(),
-            packs: self.packs.clone(),
-            frames: self.frames.clone(),
-            ..Self::default()
-        };
-        (part.manifest.flavor, part.manifest.top) = (self.manifest.flavor, self.manifest.top);
-        let files: HashMap<&[u8], &Entry> = match self.manifest.flavor {
-            Flavor::Code => HashMap::new(),
-            Flavor::Workspace => self
-                .manifest
-                .entries
-                .iter()
-                .map(|entry| (&*entry.path, entry))
-                .collect(),
-        };
-        // The first of several names that comes along is the file.
-        let mut first: HashMap<&[u8], Box<[u8]>> = HashMap::new();
-        let mut seen = HashSet::new();
-        for entry in &self.manifest.entries {
-            let leads_to_one = entry.kind == Kind::Folder && folders.contains(&*entry.path);
-            if !wanted(entry) && !leads_to_one {
-                continue;
-            }
-            let mut entry = entry.clone();
-            if let Kind::Same(name) = &entry.kind {
-                if let Some(known) = first.get(&**name) {
-                    entry.kind = Kind::Same(known.clone());
-                } else if let Some((path, file)) = files.get_key_value(&**name) {
-                    first.insert(path, entry.path.clone());
-                    entry.kind = file.kind.clone();
-                }
-            } else if let Some((path, _)) = files.get_key_value(&*entry.path) {
-                first.insert(path, entry.path.clone());
-            }
-            part.places.extend(
-                entry
-                    .chunks()
-                    .filter(|(digest, _)| seen.insert(**digest))
-                    .filter_map(|(digest, _)| chunks.get(digest).map(|(place, _)| *place)),
-            );
-            part.manifest.entries.push(entry);
-        }
-        part
     }
 
     fn check_places(&self) -> Result<()> {
@@ -306,11 +227,11 @@ fn unpack(packed: &[u8]) -> Result<Vec<u8>, String> {
     let length = reader.number().map_err(|error| error.to_string())?;
     let length = usize::try_from(length)
         .ok()
-        .filter(|length| *length <= LARGEST)
+        .filter(|length| *length <= MAX_BODY_BYTES)
         .ok_or("it would unpack to too much")?;
     let mut prefix = Vec::new();
     put_number(&mut prefix, length as u64);
-    // The room grows with what really comes, not with what was announced.
+    // Memory grows with the bytes that really come, not with the announced length.
     let mut body = Vec::new();
     let stream = zstd::stream::read::Decoder::with_buffer(&packed[prefix.len()..])
         .map_err(|error| error.to_string())?;
@@ -338,7 +259,7 @@ pub(crate) fn read_frame(reader: &mut Reader<'_>) -> Result<Frame, Malformed> {
     let small = |number: u64| {
         u32::try_from(number)
             .ok()
-            .filter(|number| *number as usize <= LARGEST_FRAME)
+            .filter(|number| *number as usize <= MAX_FRAME_BYTES)
             .ok_or(Malformed::Other("a part is too large"))
     };
     let stored = small(reader.number()?)?;
@@ -357,69 +278,10 @@ pub fn read_root(store: &dyn BlobStore, id: &Digest) -> Result<Root> {
     read(store, &Blob::Root(*id))
 }
 
-/// The same of whatever has a root: a snapshot or a backup.
+/// Reads the root of a snapshot or a backup.
 pub fn read(store: &dyn BlobStore, blob: &Blob) -> Result<Root> {
     let bytes = store
         .get(blob)?
         .ok_or_else(|| Problem::NoSnapshot(blob.digest()))?;
     Root::decode(&bytes, &blob.digest())
-}
-
-impl Summary {
-    fn encode(&self) -> Result<Vec<u8>> {
-        let mut body = Vec::new();
-        put_signed(&mut body, self.taken);
-        for text in [&self.name, &self.host, &self.folder] {
-            put_bytes(&mut body, text.as_bytes());
-        }
-        for number in [self.files, self.bytes, self.stored, self.doubtful] {
-            put_number(&mut body, number);
-        }
-        if body.len() > LONGEST_SUMMARY {
-            return Err(Problem::hostile("its names are too long"));
-        }
-        let mut out = Vec::new();
-        put_bytes(&mut out, &body);
-        Ok(out)
-    }
-
-    /// The summary at the beginning of a backup and what follows it; `None` for what is no backup.
-    fn split(bytes: &[u8]) -> Result<Option<(Self, &[u8])>, Malformed> {
-        let Some(rest) = bytes.strip_prefix(BACKUP_MAGIC) else {
-            return Ok(None);
-        };
-        let mut reader = Reader::new(rest);
-        let body = reader.bytes()?;
-        let mut prefix = Vec::new();
-        put_number(&mut prefix, body.len() as u64);
-        let packed = &rest[prefix.len() + body.len()..];
-        let mut reader = Reader::new(body);
-        let taken = reader.signed()?;
-        let mut text = || {
-            reader
-                .bytes()
-                .map(|text| String::from_utf8_lossy(text).into_owned())
-        };
-        let (name, host, folder) = (text()?, text()?, text()?);
-        let summary = Self {
-            taken,
-            name,
-            host,
-            folder,
-            files: reader.number()?,
-            bytes: reader.number()?,
-            stored: reader.number()?,
-            doubtful: reader.number()?,
-        };
-        reader.end()?;
-        Ok(Some((summary, packed)))
-    }
-
-    /// From the first [`LONGEST_SUMMARY`] bytes of a backup. Not sealed: for people to look at.
-    pub(crate) fn peek(bytes: &[u8]) -> Option<Self> {
-        Self::split(bytes)
-            .ok()
-            .flatten()
-            .map(|(summary, _)| summary)
-    }
 }

@@ -1,5 +1,6 @@
-//! The seam to where snapshots are kept: bytes by name, written once, never replaced.
+//! A folder of this machine as a store.
 
+use super::{Blob, BlobKind, BlobStore, Stored};
 use crate::digest::Digest;
 use crate::problem::{Problem, Result};
 use rustix::fs::{AtFlags, CWD, RenameFlags};
@@ -7,166 +8,23 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is kept, and under which name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Blob {
-    /// Content, named by the digest of its bytes.
-    Pack(Digest),
-    /// A manifest with the places of its content, named by the snapshot's id.
-    Root(Digest),
-    /// The same of a workspace, named by its moment in milliseconds, then its id.
-    Backup(i64, Digest),
-    /// A list of packs that are about to be deleted, named by its moment and the digest of its
-    /// bytes.
-    PendingDeletion(i64, Digest),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BlobKind {
-    Pack,
-    Root,
-    Backup,
-    PendingDeletion,
-}
-
-impl BlobKind {
-    pub const fn folder(self) -> &'static str {
-        match self {
-            Self::Pack => "packs",
-            Self::Root => "snapshots",
-            Self::Backup => "backups",
-            Self::PendingDeletion => "doomed",
-        }
-    }
-}
-
-impl Blob {
-    pub fn path(&self) -> String {
-        match self {
-            Self::Pack(digest) => {
-                let digest = digest.to_string();
-                format!("packs/{}/{digest}", &digest[..2])
-            }
-            Self::Root(digest) => format!("snapshots/{digest}"),
-            Self::Backup(at, digest) => format!("backups/{at:020}-{digest}"),
-            Self::PendingDeletion(at, digest) => format!("doomed/{at:020}-{digest}"),
-        }
-    }
-
-    pub fn parse(path: &str) -> Option<Self> {
-        let (folder, rest) = path.split_once('/')?;
-        let blob = match folder {
-            "packs" => Self::Pack(Digest::parse(rest.split_once('/')?.1)?),
-            "snapshots" => Self::Root(Digest::parse(rest)?),
-            "backups" | "doomed" => {
-                let (at, digest) = rest.split_once('-')?;
-                let (at, digest) = (at.parse().ok()?, Digest::parse(digest)?);
-                if folder == "backups" {
-                    Self::Backup(at, digest)
-                } else {
-                    Self::PendingDeletion(at, digest)
-                }
-            }
-            _ => return None,
-        };
-        (blob.path() == path).then_some(blob)
-    }
-
-    /// For messages.
-    pub fn shown(&self) -> String {
-        let what = match self {
-            Self::Pack(_) => "pack",
-            Self::Root(_) => "snapshot",
-            Self::Backup(..) => "backup",
-            Self::PendingDeletion(..) => "list",
-        };
-        format!("{what} {}", self.digest().short())
-    }
-
-    /// What it holds is known by this.
-    pub const fn digest(&self) -> Digest {
-        match self {
-            Self::Pack(digest)
-            | Self::Root(digest)
-            | Self::Backup(_, digest)
-            | Self::PendingDeletion(_, digest) => *digest,
-        }
-    }
-}
-
-/// One thing that is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stored {
-    pub blob: Blob,
-    pub size: u64,
-    /// Milliseconds since 1970.
-    pub changed: Option<i64>,
-}
-
-/// Where snapshots are kept. Calls block, may be made from many threads, and may be repeated.
-pub trait BlobStore: Send + Sync {
-    /// For messages.
-    fn place(&self) -> String;
-
-    fn has(&self, blob: &Blob) -> Result<bool>;
-
-    /// Keeps `bytes`, whole or not at all; what is there already stays. Once this returns, they
-    /// are there for good.
-    fn put(&self, blob: &Blob, bytes: &[u8]) -> Result<()>;
-
-    /// All of it, or `None` where there is no such thing.
-    fn get(&self, blob: &Blob) -> Result<Option<Vec<u8>>>;
-
-    /// Exactly that part.
-    fn get_range(&self, blob: &Blob, offset: u64, length: usize) -> Result<Vec<u8>>;
-
-    fn list(&self, kind: BlobKind) -> Result<Vec<Stored>>;
-
-    /// Which of these packs are not there.
-    fn missing(&self, packs: &[Digest]) -> Result<Vec<Digest>> {
-        let there: std::collections::HashSet<Blob> = self
-            .list(BlobKind::Pack)?
-            .into_iter()
-            .map(|stored| stored.blob)
-            .collect();
-        Ok(packs
-            .iter()
-            .filter(|pack| !there.contains(&Blob::Pack(**pack)))
-            .copied()
-            .collect())
-    }
-
-    /// What is not there is fine.
-    fn delete(&self, blobs: &[Blob]) -> Result<()>;
-
-    /// How many calls of [`Self::put`] and [`Self::get_range`] at once make it fastest.
-    fn parallel(&self) -> usize {
-        2
-    }
-
-    /// A folder beside it where large files may be kept whole, for layouts on the same file system.
-    fn whole_files(&self) -> Option<PathBuf> {
-        None
-    }
-}
-
-/// A folder of this machine, mode 0700.
+/// A store in a folder of this machine, mode 0700.
 #[derive(Debug)]
 pub struct FolderStore {
     root: PathBuf,
     keeps_whole: bool,
     next: AtomicU64,
-    /// Packs that are being read stay open: a layout reads them in many parts.
-    open: Mutex<Vec<(Digest, std::sync::Arc<File>)>>,
+    /// Packs that are being read stay open, because a layout reads them in many parts.
+    open: Mutex<Vec<(Digest, Arc<File>)>>,
 }
 
-/// Bytes that are written by one call.
-const WRITTEN: usize = 256 << 10;
-/// Packs kept open at once.
-const OPEN_PACKS: usize = 64;
+/// Bytes that one call writes.
+const WRITE_BYTES: usize = 256 << 10;
+/// Packs that are kept open at once.
+const MAX_OPEN_PACKS: usize = 64;
 
 impl FolderStore {
     pub fn new(root: impl Into<PathBuf>) -> Self {
@@ -178,7 +36,7 @@ impl FolderStore {
         }
     }
 
-    /// For what is laid out seldom: nothing is kept beside the packs.
+    /// For content that is seldom laid out: no whole files are kept.
     #[must_use]
     pub fn without_whole_files(self) -> Self {
         Self {
@@ -191,14 +49,14 @@ impl FolderStore {
         &self.root
     }
 
-    /// Removes what was being written by somebody who was killed. Only for who holds the store
+    /// Removes the unfinished files of processes that were killed. The caller must hold the store
     /// alone.
     pub fn clear_incoming(&self) {
         let _ = fs::remove_dir_all(self.root.join("incoming"));
     }
 
-    /// Removes what nobody has written to since then, in milliseconds since 1970: left by those who
-    /// were killed. For a store that others may be using.
+    /// Removes unfinished files that were last written before `moment`, in milliseconds since 1970.
+    /// Processes that were killed left them. For a store that others may be using.
     pub fn clear_incoming_before(&self, moment: i64) {
         for entry in fs::read_dir(self.root.join("incoming"))
             .into_iter()
@@ -228,32 +86,28 @@ impl FolderStore {
             .map_err(|error| Problem::file(path, "made", error))
     }
 
-    fn opened(&self, digest: Digest) -> Result<std::sync::Arc<File>> {
-        let lock = || {
-            self.open
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner)
-        };
+    fn opened(&self, digest: Digest) -> Result<Arc<File>> {
+        let lock = || self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, file)) = lock().iter().find(|(known, _)| *known == digest) {
             return Ok(file.clone());
         }
         let path = self.file(&Blob::Pack(digest));
         let file = match File::open(&path) {
-            Ok(file) => std::sync::Arc::new(file),
+            Ok(file) => Arc::new(file),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Problem::NoPack(digest));
             }
             Err(error) => return Err(Problem::file(&path, "read", error)),
         };
         let mut open = lock();
-        if open.len() >= OPEN_PACKS {
+        if open.len() >= MAX_OPEN_PACKS {
             open.remove(0);
         }
         open.push((digest, file.clone()));
         Ok(file)
     }
 
-    /// Written beside, synced, then given its name if nobody has it.
+    /// Writes a file under another name, syncs it, and renames it unless the name exists.
     fn put_file(&self, target: &Path, bytes: &[u8]) -> io::Result<()> {
         let incoming = self.root.join("incoming");
         fs::DirBuilder::new()
@@ -269,14 +123,14 @@ impl FolderStore {
                 .truncate(true)
                 .mode(0o400)
                 .open(&part)?;
-            // The kernel gives a long write memory of its own kind, which may be slow to come by.
+            // On some machines the kernel is slow to find memory for longer writes.
             bytes
-                .chunks(WRITTEN)
+                .chunks(WRITE_BYTES)
                 .try_for_each(|piece| file.write_all(piece))?;
             file.sync_data()?;
             match rustix::fs::renameat_with(CWD, &part, CWD, target, RenameFlags::NOREPLACE) {
                 Err(rustix::io::Errno::EXIST) => Ok(()),
-                // Some file systems cannot: a hard link refuses to replace as well.
+                // Some file systems lack this flag; a hard link refuses to replace as well.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => {
                     match fs::hard_link(&part, target) {
                         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -331,9 +185,7 @@ impl BlobStore for FolderStore {
         let path = self.file(blob);
         let file = match blob {
             Blob::Pack(digest) => self.opened(*digest)?,
-            _ => std::sync::Arc::new(
-                File::open(&path).map_err(|error| Problem::file(&path, "read", error))?,
-            ),
+            _ => Arc::new(File::open(&path).map_err(|error| Problem::file(&path, "read", error))?),
         };
         let mut bytes = vec![0; length];
         match file.read_exact_at(&mut bytes, offset) {
@@ -394,7 +246,7 @@ impl BlobStore for FolderStore {
 
     fn delete(&self, blobs: &[Blob]) -> Result<()> {
         if blobs.iter().any(|blob| matches!(blob, Blob::Pack(_))) {
-            // A cache of what the packs held: it comes back as it is needed.
+            // Whole files are only a cache of the packs; layouts make it again.
             let _ = fs::remove_dir_all(self.root.join("whole"));
         }
         for blob in blobs {
@@ -427,23 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_read_back_and_nothing_else_does() {
-        let digest = Digest::of(b"x");
-        for blob in [
-            Blob::Pack(digest),
-            Blob::Root(digest),
-            Blob::Backup(1_700_000_000_000, digest),
-            Blob::PendingDeletion(1_700_000_000_000, digest),
-        ] {
-            assert_eq!(Blob::parse(&blob.path()), Some(blob));
-        }
-        for odd in ["packs/../x", "packs/zz", "snapshots/", "x", "packs/ff/0000"] {
-            assert_eq!(Blob::parse(odd), None, "{odd}");
-        }
-    }
-
-    #[test]
-    fn what_is_there_stays_as_it_is() {
+    fn an_existing_object_is_not_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FolderStore::new(folder.path().join("store"));
         let blob = Blob::Root(Digest::of(b"x"));
@@ -466,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_being_written_long_ago_goes_and_what_is_new_stays() {
+    fn old_unfinished_files_are_removed_and_new_ones_stay() {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FolderStore::new(folder.path());
         let incoming = folder.path().join("incoming");

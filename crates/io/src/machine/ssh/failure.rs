@@ -1,15 +1,15 @@
-//! What ssh's last words mean, and what to do about it.
+//! Why ssh failed, in the words it wrote on stderr, and what to do about it.
 
-use super::super::is_missing;
+use super::super::{is_missing, quote};
 use super::resolved::Resolved;
 use std::ffi::OsStr;
 use std::path::Path;
 use towline_core::{Error, Result};
 
-/// What is known when signing in fails.
+/// A sign-in that failed, and what is known of its host.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Case<'a> {
-    /// As the user writes it.
+pub(super) struct SignInFailure<'a> {
+    /// The host as the user writes it.
     pub(super) host: &'a str,
     pub(super) ssh_config: Option<&'a Path>,
     pub(super) resolved: &'a Resolved,
@@ -19,150 +19,184 @@ pub(super) struct Case<'a> {
     pub(super) may_ask: bool,
 }
 
-/// The host wants an answer that only a person can give.
-pub(super) fn wants_person(said: &str) -> bool {
-    said.lines()
+/// Whether the host wants an answer that only a person can give.
+pub(super) fn wants_person(stderr: &str) -> bool {
+    stderr
+        .lines()
         .filter(|line| line.contains("Permission denied ("))
-        .any(|line| {
-            ["password", "keyboard-interactive"]
-                .iter()
-                .any(|way| line.contains(way))
-        })
+        .any(asks_a_person)
 }
 
-/// Servers drop some of many who come at once, before they know who it is: trying again helps.
-pub(super) fn is_crowded(said: &str) -> bool {
+/// Whether one of these methods of authentication asks a person.
+pub(super) fn asks_a_person(methods: &str) -> bool {
+    ["password", "keyboard-interactive"]
+        .iter()
+        .any(|method| methods.contains(method))
+}
+
+/// Whether the server dropped the connection before the sign-in began. Servers do so when many
+/// connect at once, and trying again helps.
+pub(super) fn was_dropped_early(stderr: &str) -> bool {
     let early = [
         "kex_exchange_identification:",
         "Connection reset by",
         "Connection closed by",
     ];
-    early.iter().any(|sign| said.contains(sign))
-        && ![
-            "Connection refused",
-            "timed out",
-            "Could not resolve",
-            "Permission denied",
-            "Host key verification failed",
-        ]
-        .iter()
-        .any(|sign| said.contains(sign))
+    let other = [
+        "Connection refused",
+        "timed out",
+        "Could not resolve",
+        "Permission denied",
+        "Host key verification failed",
+    ];
+    early.iter().any(|sign| stderr.contains(sign))
+        && !other.iter().any(|sign| stderr.contains(sign))
 }
 
-impl Case<'_> {
-    /// What makes ssh itself speak to the user.
-    fn by_hand(&self) -> String {
+impl SignInFailure<'_> {
+    /// The command that lets ssh itself speak to the user.
+    pub(super) fn by_hand(&self) -> String {
         match self.ssh_config {
             Some(path) => format!("ssh -F {} {}", path.display(), self.host),
             None => format!("ssh {}", self.host),
         }
     }
 
-    fn at(&self) -> String {
+    /// The host as the user writes it, with its address where that differs.
+    pub(super) fn shown_host(&self) -> String {
         let Resolved {
             host_name, port, ..
         } = self.resolved;
         if host_name.is_empty() || (host_name == self.host && port == "22") {
-            String::new()
+            format!("`{}`", self.host)
         } else {
-            format!(" ({host_name} port {port})")
+            format!("`{}` ({host_name} port {port})", self.host)
         }
     }
 
     /// The error for what ssh wrote when it could not sign in.
-    pub(super) fn judge(&self, said: &str) -> Error {
-        let has = |sign: &str| said.contains(sign);
-        let host = format!("`{}`{}", self.host, self.at());
+    pub(super) fn explain(&self, stderr: &str) -> Error {
+        let has = |sign: &str| stderr.contains(sign);
         if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
-            return self.changed(said);
+            return self.changed_key(stderr);
         }
         if has("Host key verification failed") || has("host key is known for") {
-            // What is said of new hosts does not hold for a host on the way, which ssh reaches by
-            // another ssh.
-            let who = if self.resolved.is_direct() {
-                host
-            } else {
-                format!("{host}, or a host on the way to it,")
-            };
-            return Error::refused(format!(
-                "{who} shows a key that is not known, and your ssh \
-                configuration takes no new ones unasked"
-            ))
-            .hint(format!(
-                "compare its fingerprint and take it once by hand: \
-                    {}",
-                self.by_hand()
-            ));
+            return self.unknown_key();
         }
         if has("Permission denied")
             || has("Too many authentication failures")
             || has("No more authentication methods")
         {
-            return self.denied(said);
+            return self.denied(stderr);
         }
+        self.network_error(stderr)
+            .or_else(|| self.configuration_error(stderr))
+            .unwrap_or_else(|| {
+                Error::unreachable(format!(
+                    "{} cannot be reached: {}",
+                    self.shown_host(),
+                    main_line(stderr)
+                ))
+                .hint(format!("try by hand: {}", self.by_hand()))
+            })
+    }
+
+    fn network_error(&self, stderr: &str) -> Option<Error> {
+        let has = |sign: &str| stderr.contains(sign);
+        let host = self.shown_host();
         if has("Could not resolve hostname") {
             if has("Temporary failure") {
-                return Error::unreachable(format!("the name of {host} cannot be looked up now"))
-                    .hint("is this machine on a network, or does it need a VPN?");
+                return Some(
+                    Error::unreachable(format!("the name of {host} cannot be looked up now"))
+                        .hint("is this machine on a network, or does it need a VPN?"),
+                );
             }
             let error = Error::config(format!("there is no host called {host}"));
-            return error.hint(format!(
+            return Some(error.hint(format!(
                 "write it into your ssh configuration (`Host {}`), or give its full name; try: {}",
                 self.host,
                 self.by_hand()
-            ));
+            )));
         }
         if has("Connection refused") {
-            return Error::unreachable(format!("{host} refuses connections"))
-                .hint("is its ssh server running, and is the port right?")
-                .with("ssh", gist(said));
+            return Some(
+                Error::unreachable(format!("{host} refuses connections"))
+                    .hint("is its ssh server running, and is the port right?")
+                    .with("ssh", main_line(stderr)),
+            );
         }
         if has("timed out") || has("No route to host") || has("Network is unreachable") {
-            return Error::unreachable(format!("{host} does not answer"))
-                .hint("does it need a VPN? is it up?")
-                .with("ssh", gist(said));
+            return Some(
+                Error::unreachable(format!("{host} does not answer"))
+                    .hint("does it need a VPN? is it up?")
+                    .with("ssh", main_line(stderr)),
+            );
         }
-        if let Some(file) = said
+        None
+    }
+
+    fn configuration_error(&self, stderr: &str) -> Option<Error> {
+        let has = |sign: &str| stderr.contains(sign);
+        let unowned = stderr
             .lines()
             .find_map(|line| line.split_once("Bad owner or permissions on "))
-            .map(|(_, file)| file.trim())
-        {
-            let word = super::super::quote::word(file);
-            return Error::config(format!(
-                "ssh does not use {file}: it is not yours, or others may write to it"
-            ))
-            .hint(format!(
-                "chmod 600 {word}; if it is somebody else's: sudo chown $USER {word}"
-            ));
+            .map(|(_, file)| file.trim());
+        if let Some(file) = unowned {
+            let word = quote::word(file);
+            return Some(
+                Error::config(format!(
+                    "ssh does not use {file}: it is not yours, or others may write to it"
+                ))
+                .hint(format!(
+                    "chmod 600 {word}; if it is somebody else's: sudo chown $USER {word}"
+                )),
+            );
         }
         if has("Bad configuration option")
             || has("terminating,")
             || has("Can't open user config file")
         {
-            return Error::config(format!(
+            return Some(Error::config(format!(
                 "ssh does not take its configuration for `{}`: {}",
                 self.host,
-                gist(said)
-            ));
+                main_line(stderr)
+            )));
         }
         if has("Unable to negotiate") {
-            return Error::refused(format!(
-                "{host} and your ssh have no way to talk in common: \
-                {}",
-                gist(said)
-            ))
-            .hint(
+            let error = Error::refused(format!(
+                "{} and your ssh have no way to talk in common: {}",
+                self.shown_host(),
+                main_line(stderr)
+            ));
+            return Some(error.hint(
                 "your ssh configuration can allow older ways for this host \
                     (HostKeyAlgorithms, KexAlgorithms)",
-            );
+            ));
         }
-        Error::unreachable(format!("{host} cannot be reached: {}", gist(said)))
-            .hint(format!("try by hand: {}", self.by_hand()))
+        None
     }
 
-    /// ssh names the file and the line that the key is not in keeping with.
-    fn changed(&self, said: &str) -> Error {
-        let place = said
+    fn unknown_key(&self) -> Error {
+        let host = self.shown_host();
+        // Our option about new hosts does not reach a jump host, which ssh reaches by another ssh.
+        let who = if self.resolved.is_direct() {
+            host
+        } else {
+            format!("{host}, or a host on the way to it,")
+        };
+        Error::refused(format!(
+            "{who} shows a key that is not known, and your ssh \
+                configuration takes no new ones unasked"
+        ))
+        .hint(format!(
+            "compare its fingerprint and take it once by hand: {}",
+            self.by_hand()
+        ))
+    }
+
+    /// ssh names the file and the line of the known key that differs.
+    fn changed_key(&self, stderr: &str) -> Error {
+        let place = stderr
             .lines()
             .filter(|line| line.starts_with("Offending"))
             .find_map(|line| line.split_once(" key in "))
@@ -171,8 +205,8 @@ impl Case<'_> {
             .and_then(|place| place.rsplit_once(':'))
             .unwrap_or((place.unwrap_or("known_hosts"), "?"));
         let own = self.resolved.key_name();
-        // ssh says whose key it is: of the host itself, or of one on the way.
-        let mut named = said
+        // ssh names the owner of the key: the host itself, or a jump host.
+        let mut named = stderr
             .lines()
             .filter_map(|line| {
                 line.trim()
@@ -182,7 +216,7 @@ impl Case<'_> {
             .map(|(name, _)| name.trim());
         let name = named.next_back().unwrap_or(&own).to_owned();
         let who = if name == own {
-            format!("`{}`{}", self.host, self.at())
+            self.shown_host()
         } else {
             format!("`{name}`, a host on the way to `{}`,", self.host)
         };
@@ -192,122 +226,17 @@ impl Case<'_> {
         ))
         .hint("ask whoever runs it whether its key was changed")
         .hint(format!(
-            "if so, forget the old one: ssh-keygen -f {} -R \
-                {}",
-            super::super::quote::word(file),
-            super::super::quote::word(&name)
+            "if so, forget the old one: ssh-keygen -f {} -R {}",
+            quote::word(file),
+            quote::word(&name)
         ))
-    }
-
-    fn denied(&self, said: &str) -> Error {
-        let ways = said
-            .lines()
-            .filter(|line| line.contains("Permission denied ("))
-            .find_map(|line| line.rsplit_once('('))
-            .map_or("", |(_, ways)| ways);
-        let ways = ways.trim_end_matches(['.', ')', '\r']);
-        let asks = ["password", "keyboard-interactive"]
-            .iter()
-            .any(|way| ways.contains(way));
-        let missing: Vec<&str> = said
-            .lines()
-            .filter_map(|line| line.split_once("no such identity: "))
-            .filter_map(|(_, rest)| rest.rsplit_once(": "))
-            .map(|(file, _)| file)
-            .collect();
-        let tried = self.resolved.keys_tried(self.home, self.has_agent);
-        if let Some(file) = missing.first().filter(|_| asks && !self.may_ask) {
-            let others = if tried.is_empty() {
-                String::new()
-            } else {
-                format!(" (other keys were tried: {})", tried.join(", "))
-            };
-            let error = Error::config(format!(
-                "the key {file} that your ssh configuration names is not there{others}, and \
-                    without it `{}`{} asks for a password or a second factor",
-                self.host,
-                self.at()
-            ));
-            return error
-                .hint(format!(
-                    "put the key there, or make one: ssh-keygen -t ed25519 -f {}",
-                    super::super::quote::word(file)
-                ))
-                .hint(format!(
-                    "then have the public half of it (the file that ends in .pub) let in at `{}`",
-                    self.host
-                ));
-        }
-        if asks && !self.may_ask {
-            let error = Error::refused(format!(
-                "`{}`{} wants to ask for a password or a second factor, and nobody can be asked \
-                    here",
-                self.host,
-                self.at()
-            ));
-            return error
-                .hint(
-                    "run `tow clusters`, or for a tunnel `tow tunnel open`, on a terminal once: \
-                    the connection is then kept for a day",
-                )
-                .hint("or let a key in that needs no question");
-        }
-        if tried.is_empty() {
-            let what = missing.first().map_or_else(
-                || "you have no key for ssh".to_owned(),
-                |file| format!("the key {file} is not there"),
-            );
-            let error = Error::config(format!(
-                "{what}, and `{}`{} wants one",
-                self.host,
-                self.at()
-            ));
-            return error
-                .hint(format!(
-                    "make one: ssh-keygen -t ed25519{}",
-                    missing
-                        .first()
-                        .map(|file| format!(" -f {}", super::super::quote::word(file)))
-                        .unwrap_or_default()
-                ))
-                .hint(format!(
-                    "then have the public half of it (the file that ends in .pub) let in at `{}`",
-                    self.host
-                ));
-        }
-        let error = Error::refused(format!(
-            "`{}`{} does not let you in (keys tried: {})",
-            self.host,
-            self.at(),
-            tried.join(", ")
-        ));
-        if said.contains("Too many authentication failures") {
-            return error.hint(format!(
-                "too many keys were tried: write `IdentityFile` and `IdentitiesOnly \
-                    yes` for `Host {}` into your ssh configuration",
-                self.host
-            ));
-        }
-        let error = error
-            .hint(format!(
-                "your public key has to be known there: add it at `{}`, or where its \
-                keys are managed",
-                self.host
-            ))
-            .hint(format!("try by hand: {}", self.by_hand()))
-            .hint("what your agent holds: ssh-add -l; a key with a passphrase has to be there");
-        if ways.is_empty() {
-            error
-        } else {
-            error.with("it takes", ways)
-        }
     }
 }
 
-/// The line of ssh's words that says most.
-pub(super) fn gist(said: &str) -> String {
+/// The line of stderr that says most.
+pub(super) fn main_line(stderr: &str) -> String {
     let lines = || {
-        said.lines().map(str::trim).filter(|line| {
+        stderr.lines().map(str::trim).filter(|line| {
             !line.is_empty()
                 && !line.starts_with("Warning: Permanently added")
                 && !line.starts_with('@')
@@ -320,7 +249,7 @@ pub(super) fn gist(said: &str) -> String {
         .to_owned()
 }
 
-/// A name of a host that ssh takes for nothing else.
+/// An error unless ssh takes `host` for the name of a host and nothing else.
 pub(super) fn check_host(host: &str) -> Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_@:%[]/+".contains(&byte);
     if host.is_empty() || host.starts_with('-') || !host.bytes().all(is_plain) {
@@ -330,7 +259,7 @@ pub(super) fn check_host(host: &str) -> Result<()> {
     Ok(())
 }
 
-/// The program is not there, or cannot be started.
+/// The error for an `ssh` that is missing or cannot be started.
 pub(super) fn not_started(program: &OsStr, error: std::io::Error) -> Error {
     if is_missing(program, &error) {
         return Error::config("the program `ssh` is not on this machine")
@@ -344,11 +273,11 @@ mod tests {
     use super::*;
     use towline_core::ErrorKind;
 
-    fn judged(said: &str, may_ask: bool) -> (ErrorKind, String) {
+    fn explained(stderr: &str, may_ask: bool) -> (ErrorKind, String) {
         let resolved = Resolved::parse(
             "hostname 10.0.0.1\nport 2200\nidentityfile /bin/sh\nidentityagent none\n",
         );
-        let case = Case {
+        let failure = SignInFailure {
             host: "login",
             ssh_config: None,
             resolved: &resolved,
@@ -356,7 +285,7 @@ mod tests {
             has_agent: false,
             may_ask,
         };
-        let error = case.judge(said);
+        let error = failure.explain(stderr);
         (
             error.kind(),
             format!("{error} / {}", error.hints().join(" / ")),
@@ -432,13 +361,13 @@ mod tests {
             ("something new", ErrorKind::Unreachable, "something new"),
             ("", ErrorKind::Unreachable, "said nothing"),
         ];
-        for (said, kind, words) in cases {
-            let (judged, text) = judged(said, false);
-            assert_eq!(judged, kind, "{said}: {text}");
-            assert!(text.contains(words), "{said}: {text}");
+        for (stderr, kind, words) in cases {
+            let (found, text) = explained(stderr, false);
+            assert_eq!(found, kind, "{stderr}: {text}");
+            assert!(text.contains(words), "{stderr}: {text}");
         }
         assert!(
-            !judged("me@h: Permission denied (publickey,password).", true)
+            !explained("me@h: Permission denied (publickey,password).", true)
                 .1
                 .contains("tow clusters"),
             "the user was asked"
@@ -446,10 +375,10 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_not_there_is_told_from_one_that_is_not_taken() {
+    fn a_missing_key_differs_from_a_refused_one() {
         let resolved =
             Resolved::parse("hostname h\nport 22\nidentityfile /nowhere/key\nidentityagent none\n");
-        let case = Case {
+        let failure = SignInFailure {
             host: "login",
             ssh_config: None,
             resolved: &resolved,
@@ -457,7 +386,7 @@ mod tests {
             has_agent: false,
             may_ask: false,
         };
-        let error = case.judge(
+        let error = failure.explain(
             "no such identity: /nowhere/key: No such file or directory\nme@h: \
             Permission denied (publickey).\n",
         );
@@ -471,12 +400,13 @@ mod tests {
             "make one: ssh-keygen -t ed25519 -f /nowhere/key"
         );
         assert!(
-            case.judge("me@h: Permission denied (publickey).")
+            failure
+                .explain("me@h: Permission denied (publickey).")
                 .to_string()
                 .starts_with("you have no key for ssh")
         );
         // Also where the server would ask a person for something else then.
-        let error = case.judge(
+        let error = failure.explain(
             "no such identity: /nowhere/key: No such file or directory\nme@h: \
             Permission denied (publickey,keyboard-interactive).\n",
         );
@@ -492,9 +422,9 @@ mod tests {
 
     #[test]
     fn a_changed_key_is_named_with_its_line() {
-        let said = "@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending \
+        let stderr = "@@@@@@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nOffending \
             ED25519 key in /state/known hosts:3\nHost key verification failed.\n";
-        let (kind, text) = judged(said, true);
+        let (kind, text) = explained(stderr, true);
         assert_eq!(kind, ErrorKind::Refused);
         assert!(text.contains("/state/known hosts, line 3"), "{text}");
         assert!(
@@ -502,19 +432,19 @@ mod tests {
             "{text}"
         );
         let own = format!(
-            "{said}Host key for [10.0.0.1]:2200 has changed and you have requested strict \
+            "{stderr}Host key for [10.0.0.1]:2200 has changed and you have requested strict \
                 checking.\n"
         );
         assert!(
-            judged(&own, true)
+            explained(&own, true)
                 .1
                 .starts_with("`login` (10.0.0.1 port 2200) shows another host key"),
             "{}",
-            judged(&own, true).1
+            explained(&own, true).1
         );
-        let bastion = judged(
+        let bastion = explained(
             &format!(
-                "{said}Host key for [gate.example.org]:22022 has changed and \
+                "{stderr}Host key for [gate.example.org]:22022 has changed and \
             you have requested strict checking.\n"
             ),
             true,
@@ -549,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_wants_a_person_is_told_from_one_that_does_not_know_the_key() {
+    fn a_host_that_wants_a_person_differs_from_one_that_refuses_the_key() {
         assert!(wants_person(
             "Banner (password)\nme@h: Permission denied (publickey,password).\r\n"
         ));
@@ -567,12 +497,12 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_is_told_from_a_closed_door() {
-        assert!(is_crowded(
+    fn an_early_drop_differs_from_a_refusal() {
+        assert!(was_dropped_early(
             "kex_exchange_identification: read: Connection reset by peer\nConnection reset by \
                 10.0.0.1 port 22"
         ));
-        assert!(!is_crowded(
+        assert!(!was_dropped_early(
             "ssh: connect to host bastion port 22: Connection \
                 refused\nkex_exchange_identification: Connection closed by remote host"
         ));
