@@ -4,7 +4,7 @@
 //! the rules only as sentences. Both must decide the same at every step of every trace. Beside
 //! that, what the rules are for: the machine is never overcommitted, a head is never delayed by
 //! what passes it, and within a tier nobody who needs the same overtakes.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::too_many_lines)]
 
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};

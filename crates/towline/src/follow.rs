@@ -196,7 +196,7 @@ impl Follower<'_> {
         };
         let (first, conversation) =
             client::ask_until(self.context.state()?, &watch, None, &mut || {
-                self.trouble.look(self.context)
+                self.trouble.look(self.context);
             })?;
         self.note(first);
         Ok(conversation)

@@ -71,7 +71,7 @@ mod tests {
         let mut given = Vec::new();
         for chunk in chunks {
             lines.feed(chunk, |body, end| {
-                given.push((String::from_utf8_lossy(body).into_owned(), end))
+                given.push((String::from_utf8_lossy(body).into_owned(), end));
             });
         }
         (given, String::from_utf8_lossy(&lines.rest()).into_owned())

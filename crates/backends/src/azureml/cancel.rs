@@ -31,7 +31,7 @@ impl AzureCluster {
             }
             match self.note_cancel(far) {
                 Err(error) if error.kind() == ErrorKind::Unreachable => {
-                    failed = failed.and(Err(error))
+                    failed = failed.and(Err(error));
                 }
                 // In a colleague's stage the word may not be left: it ends all the same, and the
                 // service says why.
@@ -56,7 +56,7 @@ impl AzureCluster {
                     &reply,
                 ) {
                     error if error.kind() == ErrorKind::Unreachable => {
-                        failed = failed.and(Err(error))
+                        failed = failed.and(Err(error));
                     }
                     error => refused.push((far.run.clone(), error)),
                 },

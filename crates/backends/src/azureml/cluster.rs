@@ -5,27 +5,23 @@ mod files;
 mod forgetting;
 
 use super::WORKSPACE_STORE;
-use super::client::{refusal, url};
 use super::config::{AzureSettings, Target};
-use super::memory::{Memory, ObjectPlace};
-use super::observe::job_name;
+use super::memory::Memory;
 use super::payload::Payload;
 use super::site::{AzureSite, QuotaFacts};
 use super::stage::Stage;
-use super::state::NativeState;
 use super::{page, probe};
 use crate::own_facts::OwnFacts;
 use crate::remembered::Remembered;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use towline_core::cloud::{Call, Cloud};
+use towline_core::cloud::Cloud;
 use towline_core::cluster::{
     Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
     GpuQuota, KnownJob, LogBytes, LogLength, Observed, Page, Reach, ReachRequest, RunRef,
 };
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
-use towline_core::state::Native;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::keys;
 use towline_wire::line::OwnProgram;

@@ -3,21 +3,20 @@
 
 mod asking;
 
-use super::client::{CALL_BATCH, found, is_elsewhere, pages, refusal, url};
+use super::client::url;
 use super::cluster::AzureCluster;
 use super::memory::{LOST_AFTER, ObjectPlace, SETTLE_TIME};
 use super::report::{JobView, Signs, report};
 use super::site::AzureSite;
-use super::state::{NativeState, RunError};
+use super::state::NativeState;
 use asking::job_in;
-use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
-use towline_core::cloud::{Audience, Call, Reply};
+use towline_core::cloud::Call;
 use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
 use towline_core::reason::Cause;
-use towline_core::{Error, Result, RunId};
-use towline_wire::crew::{CrewOrder, StatusDocument, keys};
+use towline_core::{Result, RunId};
+use towline_wire::crew::StatusDocument;
 
 /// So many jobs are asked for one by one; of more, lists are read.
 const SINGLE_QUERY_JOBS: usize = 20;

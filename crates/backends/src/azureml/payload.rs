@@ -290,7 +290,7 @@ impl<'a> Payload<'a> {
                 resources["properties"] = json!({"itp": self.itp()});
             }
             Flavour::Singularity => {
-                resources["properties"] = json!({"AISuperComputer": self.singularity()})
+                resources["properties"] = json!({"AISuperComputer": self.singularity()});
             }
         }
         resources

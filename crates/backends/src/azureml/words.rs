@@ -62,7 +62,7 @@ pub(super) fn read(native: &[String], flavour: Flavour) -> Result<NativeWords> {
             "ssh_public_key" => words.ssh_public_key = Some(text.to_owned()),
             "interactive" => words.interactive = Some(truth(key, text)?),
             "image_version" if flavour == Flavour::Singularity => {
-                words.image_version = Some(text.to_owned())
+                words.image_version = Some(text.to_owned());
             }
             _ => into_bag(&mut words.bag, key, text, flavour)?,
         }

@@ -219,7 +219,7 @@ pub fn ask_until(
     loop {
         match ask_once(state, &Hello::new(make()), until, meanwhile)? {
             Some((Reply::Refused(refusal), _)) if refusal.kind == RefusalKind::Leaving => {
-                wait_until_gone(state, START_TIMEOUT)
+                wait_until_gone(state, START_TIMEOUT);
             }
             Some((Reply::Refused(refusal), _)) => return Err(refusal.into()),
             Some(answer) => return Ok(answer),
@@ -276,7 +276,7 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
         match ask_once(state, &Hello::new(Request::Status), Some(until), &mut || {}) {
             Ok(Some((Reply::Status(status), _))) => return Ok(Some(status)),
             Ok(Some((Reply::Refused(refusal), _))) if refusal.kind == RefusalKind::Leaving => {
-                wait_until_gone(state, STATUS_TIMEOUT)
+                wait_until_gone(state, STATUS_TIMEOUT);
             }
             Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
             Ok(Some(_)) => return Err(Error::bug("the daemon gave an answer to another question")),

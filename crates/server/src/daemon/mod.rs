@@ -361,7 +361,7 @@ impl Daemon {
             match announced.event {
                 RunEvent::Ended { .. } => towline_host::crash::pass("daemon.ended.committed"),
                 RunEvent::AttemptEnded { .. } => {
-                    towline_host::crash::pass("daemon.requeue.committed")
+                    towline_host::crash::pass("daemon.requeue.committed");
                 }
                 _ => {}
             }

@@ -4,27 +4,20 @@
 mod settling;
 mod telling;
 
-use super::settle::{Act, SILENT, Signs, Truth, believed, settle};
-use super::submit::Jobs;
+use super::settle::{Truth, believed};
 use super::{Site, failed};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use towline_backends::slurm::parse::accounting::AccountingRow;
 use towline_backends::slurm::parse::config::Config;
 use towline_backends::slurm::parse::hosts::expand;
 use towline_backends::slurm::parse::ids::{JobId, Part};
 use towline_backends::slurm::parse::queue::{QueueRow, Which};
-use towline_backends::slurm::reasons::{Outlook, explain_with, is_turn};
 use towline_backends::slurm::state::{self, ExitPair};
-use towline_core::cluster::End;
-use towline_core::cluster::{AttemptReport, Explanation, KnownJob, Observed, RunRef, RunReport};
-use towline_core::reason::{Cause, Ending};
+use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
 use towline_core::state::Native;
-use towline_core::{Error, ErrorKind, Result, Retry, RunId};
-use towline_runner::far::is_lapsed;
+use towline_core::{Error, Result, RunId};
 use towline_runner::far::records::{self, Due, Records};
-use towline_wire::stage::{Holder, Record, StopOrder};
 
 /// How long something must be as it is before it is believed: a scheduler that comes up knows
 /// nothing for its first seconds.
@@ -91,7 +84,7 @@ impl Site {
                     .or_default()
                     .push(far.task),
                 Left::SettlesAfter(rest) => {
-                    settles_in = Some(settles_in.map_or(rest, |known| known.min(rest)))
+                    settles_in = Some(settles_in.map_or(rest, |known| known.min(rest)));
                 }
             }
         }

@@ -271,7 +271,7 @@ impl Site {
             match file.try_lock() {
                 Ok(()) => return Ok(Some(file)),
                 Err(TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIMEOUT => {
-                    std::thread::sleep(Duration::from_millis(20))
+                    std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(None),
             }

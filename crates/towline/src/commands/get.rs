@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         ) {
             Ok(files) => copied.extend(files),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                missing.push(format!("{}: {error}", record.id))
+                missing.push(format!("{}: {error}", record.id));
             }
             Err(error) => return Err(error.while_doing(record.id.to_string())),
         }

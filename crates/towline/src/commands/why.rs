@@ -187,7 +187,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     (why.transient, why.next_step) = (transient, Some(step));
     match told {
         Some(told) if told.reading.consequence_level().is_some() => {
-            shows(&mut why, told, &ending, record.id.short())
+            shows(&mut why, told, &ending, record.id.short());
         }
         Some(told) => shows_nothing(&mut why, told, &ending),
         None => {
@@ -196,7 +196,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
                 &record.id,
                 record.state.attempt,
                 &ending,
-            )
+            );
         }
     }
     // Where nothing of ours spoke, the platform may have.

@@ -35,7 +35,7 @@ impl Follower<'_> {
             .unwrap_or_else(|| Lines::new(self.draws_over));
         let mut shown = Vec::with_capacity(bytes.len());
         lines.feed(bytes, |body, end| {
-            self.line(source, body, Some(end), &mut shown)
+            self.line(source, body, Some(end), &mut shown);
         });
         self.partial.insert(source, lines);
         output::data(&shown)

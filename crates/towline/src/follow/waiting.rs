@@ -109,7 +109,7 @@ pub(super) fn wait_while(
         };
         let (first, mut conversation) =
             match client::ask_until(context.state()?, &watch, deadline, &mut || {
-                trouble.look(context)
+                trouble.look(context);
             }) {
                 Err(error) if error.kind() == ErrorKind::Timeout => return Err(late()),
                 answer => answer?,

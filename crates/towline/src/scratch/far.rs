@@ -128,7 +128,7 @@ pub(crate) fn serve() -> io::Result<()> {
             }
         });
         let outcome = act::perform(&order, &secrets, &progress, &mut |line| {
-            drop(tell(&ScratchReply::Said(line)))
+            drop(tell(&ScratchReply::Said(line)));
         });
         over.store(true, Ordering::Relaxed);
         let _ = teller.inspect(|teller| teller.thread().unpark());

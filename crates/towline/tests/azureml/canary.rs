@@ -107,7 +107,7 @@ impl Watch {
         lab.configure(&more);
         let trusted = lab.aml.authority().display().to_string();
         lab.aml.conditions(|conditions| {
-            conditions.variables = vec![(String::new(), ["SSL_CERT_FILE".to_owned(), trusted])]
+            conditions.variables = vec![(String::new(), ["SSL_CERT_FILE".to_owned(), trusted])];
         });
         Self {
             lab,

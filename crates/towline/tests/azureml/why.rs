@@ -94,7 +94,8 @@ fn a_job_that_never_began_is_explained_in_the_services_words() {
     let why = lab.why(&id);
     assert!(why.contains("lab.azurecr.io/none:1"), "{why}");
     lab.aml.conditions(|conditions| {
-        conditions.broken_start = Some("The job could not be placed: internal error 17.".to_owned())
+        conditions.broken_start =
+            Some("The job could not be placed: internal error 17.".to_owned());
     });
     let id = lab
         .home

@@ -51,13 +51,13 @@ impl Campaign {
         let lab = Lab::new();
         // Nobody here has ten seconds for a question about a cancellation.
         lab.aml.conditions(|conditions| {
-            (conditions.poll_after, conditions.grace) = (Some(1), Duration::from_secs(3))
+            (conditions.poll_after, conditions.grace) = (Some(1), Duration::from_secs(3));
         });
         let trusted = lab.aml.authority().display().to_string();
         lab.aml.conditions(|conditions| {
             conditions
                 .variables
-                .push((String::new(), ["SSL_CERT_FILE".to_owned(), trusted]))
+                .push((String::new(), ["SSL_CERT_FILE".to_owned(), trusted]));
         });
         Self {
             lab,
@@ -168,7 +168,7 @@ impl Campaign {
             self.lab.aml.conditions(|conditions| {
                 conditions
                     .variables
-                    .extend(pairs.map(|(name, value)| (begin.clone(), [name.to_owned(), value])))
+                    .extend(pairs.map(|(name, value)| (begin.clone(), [name.to_owned(), value])));
             });
         } else {
             // A daemon that is told where to die.

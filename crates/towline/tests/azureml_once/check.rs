@@ -59,12 +59,12 @@ impl Campaign {
                     let id = run["id"].as_str().unwrap();
                     match of(run).map(|round| round.scenario) {
                         Some(scenario) if scenario.is_long() && run["cancel_requested"] != true => {
-                            drop(self.lab.home.tow(["abort", id]))
+                            drop(self.lab.home.tow(["abort", id]));
                         }
                         // Its client was killed before it could tell which run has its nodes taken
                         // away.
                         Some(Scenario::Preempt) if is_first(id) && taken.insert(id.to_owned()) => {
-                            self.lab.aml.preempt(id)
+                            self.lab.aml.preempt(id);
                         }
                         _ => {}
                     }

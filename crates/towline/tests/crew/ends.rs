@@ -169,7 +169,7 @@ fn a_runner_that_is_killed_leaves_nothing_and_says_so() {
         resolved.retry = Some(RetryPolicy {
             when: vec![Cause::NodeFailed],
             max: Some(2),
-        })
+        });
     });
     let node = lab.start(0);
     lab.until_there("up-1-0");

@@ -69,7 +69,7 @@ fn all_nodes_begin_the_next_attempt() {
             resolved.retry = Some(RetryPolicy {
                 when: vec![Cause::ExitCode],
                 max: Some(2),
-            })
+            });
         });
     assert_eq!(lab.all(), [0, 0]);
     assert_eq!(lab.causes(), [Some(Cause::ExitCode), None]);

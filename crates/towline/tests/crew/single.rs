@@ -114,7 +114,7 @@ fn a_failure_that_is_named_is_tried_again_in_place() {
             resolved.retry = Some(RetryPolicy {
                 when: vec![Cause::ExitCode],
                 max: Some(3),
-            })
+            });
         },
     );
     assert_eq!(lab.all(), [0]);

@@ -113,7 +113,7 @@ fn a_file_that_grows_while_it_is_read_is_not_called_done() {
             })
             .to("PUT", "comp=block&")
             .nth(n),
-        )
+        );
     });
     let child = home.spawn(["cp", "big", "az:big"]);
     towline_testkit::until("the transfer to begin", || {
@@ -141,7 +141,7 @@ fn an_object_that_rotted_in_the_store_is_named_and_the_others_come() {
             &home,
             &format!("d/{number:02}"),
             &noise(9_000, number),
-        ))
+        ));
     });
     home.tow(["cp", "d", "az:d"]).ok();
     let azurite = Azurite::shared();

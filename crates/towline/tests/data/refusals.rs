@@ -194,7 +194,7 @@ fn what_fails_in_a_tree_tells_the_next_step() {
             &home,
             &format!("many/{number}"),
             &noise(400_000, number),
-        ))
+        ));
     });
     home.tow(["cp", "many", "az:many"]).ok();
     let Some(full) = on_a_small_disk(&home, "$TOW cp az:many small") else {
@@ -397,7 +397,7 @@ fn a_disk_that_fills_up_is_said_and_the_same_command_goes_on() {
             &home,
             &format!("many/{number}"),
             &noise(400_000, number),
-        ))
+        ));
     });
     write(&home, "many/nested/old", &noise(2 << 20, 77));
     home.tow(["cp", "one", "az:one"]).ok();
@@ -456,7 +456,7 @@ fn a_snapshot_that_does_not_fit_leaves_nothing() {
             &home,
             &format!("src/{number}"),
             &noise(400_000, number),
-        ))
+        ));
     });
     let id = home.tow(["init", "--to", "nas"]).ok().id();
     let lines =

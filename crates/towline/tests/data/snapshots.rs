@@ -21,7 +21,7 @@ fn remote(container: &str, files: u64, size: usize) -> (FaultProxy, Home) {
             &home,
             &format!("src/m{}/f {number}.py", number % 7),
             &noise(size, number + 1),
-        ))
+        ));
     });
     (proxy, home)
 }
@@ -390,7 +390,7 @@ fn old_packs_are_marked_first_and_go_a_day_later() {
             &home,
             &format!("src/{number}"),
             &noise(9_000, number),
-        ))
+        ));
     });
     home.tow(["init", "--to", "nas"]).ok();
     let prune = || {

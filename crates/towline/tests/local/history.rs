@@ -157,7 +157,7 @@ fn a_row_that_cannot_be_read_is_left_out_and_named() {
                 .execute(sql, [id])
                 .unwrap(),
             1
-        )
+        );
     };
     // As if it were active: that is what a daemon reads when it comes up.
     damage(

@@ -19,9 +19,9 @@ fn kept(home: &Home) -> Vec<PathBuf> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                left.push(path)
+                left.push(path);
             } else {
-                files.push(path)
+                files.push(path);
             }
         }
     }

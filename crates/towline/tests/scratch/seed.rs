@@ -149,7 +149,7 @@ impl Reader {
             }
             // It goes on without a terminal, and the work of that moment is safe.
             ["tow", "scratch", "auto"] if !line.contains("--off") => {
-                assert_eq!(status(&self.home, "work")["auto"], "30m")
+                assert_eq!(status(&self.home, "work")["auto"], "30m");
             }
             ["tow", "scratch", "auto"] => assert!(status(&self.home, "work")["auto"].is_null()),
             ["tow", "scratch", "restore"] => {

@@ -12,9 +12,9 @@ fn all_files(folder: PathBuf) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             if entry.path().is_dir() {
-                folders.push(entry.path())
+                folders.push(entry.path());
             } else {
-                files.push(entry.path())
+                files.push(entry.path());
             }
         }
     }

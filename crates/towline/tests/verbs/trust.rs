@@ -390,19 +390,19 @@ const TRAPS: [Trap; 7] = [
         append(
             &git.join("config"),
             &format!("[core]\n\tfsmonitor = {program}\n"),
-        )
+        );
     }),
     ("a filter", |git, program| {
         append(
             &git.join("config"),
             &format!("[filter \"trap\"]\n\tclean = {program}\n"),
-        )
+        );
     }),
     ("a filter behind another section", |git, program| {
         append(
             &git.join("config"),
             &format!("[core][Filter \"trap\"]\n\tclean = {program}\n"),
-        )
+        );
     }),
     ("a filter in a file that is included", |git, program| {
         append(&git.join("config"), "[include]\n\tpath = more\n");

@@ -56,7 +56,7 @@ impl AzureCluster {
             match reply.status {
                 200..=299 | 404 => return Ok(()),
                 409 if begun.elapsed() < DELETE_TIMEOUT => {
-                    std::thread::sleep(DELETE_RETRY_INTERVAL)
+                    std::thread::sleep(DELETE_RETRY_INTERVAL);
                 }
                 _ => return Err(refusal("the job cannot be deleted", &reply)),
             }

@@ -123,11 +123,11 @@ impl AzureCluster {
                     self.memory().status_document.get(&far.run),
                 ) {
                     (Some(version), Some((known, status_document))) if known == version => {
-                        drop(found.insert(far.run.clone(), status_document.clone()))
+                        drop(found.insert(far.run.clone(), status_document.clone()));
                     }
                     (Some(version), _) => stale.push((far.run.clone(), key, (*version).to_owned())),
                     (None, Some((_, status_document))) => {
-                        drop(found.insert(far.run.clone(), status_document.clone()))
+                        drop(found.insert(far.run.clone(), status_document.clone()));
                     }
                     // It has ended, and only its last word is kept.
                     (None, None) => late.push(far.run.clone()),

@@ -89,7 +89,7 @@ pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explanation {
     match (outlook.ahead, outlook.waiting) {
         (Some(0), _) => explained.text += "; it is the next in its partition",
         (Some(ahead), Some(waiting)) => {
-            explained.text += &format!("; {ahead} of {waiting} waiting jobs are ahead of it")
+            explained.text += &format!("; {ahead} of {waiting} waiting jobs are ahead of it");
         }
         (Some(1), None) => explained.text += "; 1 waiting job is ahead of it",
         (Some(ahead), None) => explained.text += &format!("; {ahead} waiting jobs are ahead of it"),

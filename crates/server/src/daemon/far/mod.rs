@@ -244,7 +244,7 @@ impl Daemon {
     pub(super) fn far_said(&mut self, cluster: &str, word: Word) {
         match word {
             Word::Staged { submission } => {
-                self.for_each_of(&submission, |_| RunEvent::SubmitIntent)
+                self.for_each_of(&submission, |_| RunEvent::SubmitIntent);
             }
             Word::Submitted {
                 submission,

@@ -149,7 +149,7 @@ fn watch(status: &Weak<Mutex<Inner>>, trouble: &dyn Fn() -> Option<Error>) {
         match trouble() {
             Some(error) => inner.passing(&error.to_string(), error.hints()),
             None if since.elapsed() > ANSWER_TIMEOUT && inner.passing.is_none() => {
-                inner.passing("the cluster does not answer", &[])
+                inner.passing("the cluster does not answer", &[]);
             }
             None => {}
         }

@@ -183,7 +183,7 @@ impl Worker {
     fn note(&self, error: Option<&Error>) {
         match error {
             Some(error) if error.kind() == ErrorKind::Unreachable => {
-                self.status.trouble(&error.to_string(), error.hints())
+                self.status.trouble(&error.to_string(), error.hints());
             }
             _ => self.status.waits_no_more(),
         }
