@@ -106,7 +106,7 @@ impl Target {
 /// How the target is reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub enum TunnelRoute {
     /// By ssh, through these hosts in order. At least one.
     Hops(Vec<String>),
     /// By a program that listens on a port here.
@@ -120,7 +120,8 @@ pub struct Definition {
     /// The address that the last hop connects to. It differs from `to` if `to` is the last hop
     /// itself.
     pub dial: Target,
-    pub way: Way,
+    #[serde(rename = "way")]
+    pub route: TunnelRoute,
     pub port: u16,
     pub user: Option<String>,
     pub probe: Probe,
@@ -136,14 +137,14 @@ impl Definition {
         if let Some(user) = &tunnel.user {
             check_user(user)?;
         }
-        let (way, dial) = match (&tunnel.via, &tunnel.command) {
+        let (route, dial) = match (&tunnel.via, &tunnel.command) {
             (Some(_), Some(_)) => {
                 return Err(
                     Error::config(format!("tunnel `{name}` has both `via` and `command`"))
                         .hint("hops for ssh, or a program of its own: one of them"),
                 );
             }
-            (Some(via), None) => (Way::Hops(hops(via)?), to.clone()),
+            (Some(via), None) => (TunnelRoute::Hops(hops(via)?), to.clone()),
             (None, Some(words)) => {
                 if tunnel.ssh_config.is_some() {
                     return Err(Error::config(format!(
@@ -151,7 +152,7 @@ impl Definition {
                     ))
                     .hint("no ssh is on the way, so none is configured"));
                 }
-                (Way::Command(command(words)?), to.clone())
+                (TunnelRoute::Command(command(words)?), to.clone())
             }
             (None, None) if to.port == 22 => {
                 let error = Error::refused(format!(
@@ -167,7 +168,7 @@ impl Definition {
                     .as_ref()
                     .map_or_else(|| to.host.clone(), |user| format!("{user}@{}", to.host));
                 (
-                    Way::Hops(vec![hop]),
+                    TunnelRoute::Hops(vec![hop]),
                     Target {
                         host: "127.0.0.1".to_owned(),
                         port: to.port,
@@ -185,7 +186,7 @@ impl Definition {
         Ok(Self {
             to,
             dial,
-            way,
+            route,
             port,
             user: tunnel.user.clone(),
             probe,
@@ -201,8 +202,8 @@ impl Definition {
     /// The name under which the target's host key is stored. `localhost` alone would name many
     /// machines.
     pub fn key_name(&self) -> String {
-        match (&self.way, self.dial.is_loopback()) {
-            (Way::Hops(hops), true) => hops
+        match (&self.route, self.dial.is_loopback()) {
+            (TunnelRoute::Hops(hops), true) => hops
                 .last()
                 .map_or_else(|| self.to.host.clone(), |hop| host_of(hop).to_owned()),
             _ => self.to.host.clone(),
@@ -210,10 +211,10 @@ impl Definition {
     }
 
     /// The route, in a few words.
-    pub fn shown_way(&self) -> String {
-        match &self.way {
-            Way::Hops(hops) => hops.join(", "),
-            Way::Command(words) => words.first().cloned().unwrap_or_default(),
+    pub fn shown_route(&self) -> String {
+        match &self.route {
+            TunnelRoute::Hops(hops) => hops.join(", "),
+            TunnelRoute::Command(words) => words.first().cloned().unwrap_or_default(),
         }
     }
 }
@@ -416,13 +417,13 @@ mod tests {
             (box_.port, box_.probe, box_.dial.to_string()),
             (22222, Probe::Ssh, "gcrazgdl1234".to_owned())
         );
-        assert_eq!(box_.way, Way::Hops(vec!["bastion".into()]));
+        assert_eq!(box_.route, TunnelRoute::Hops(vec!["bastion".into()]));
         let two = Definition::new("box", &tunnel("c1:8888", Some("me@bastion, login")), 22223)
             .expect("fine");
         assert_eq!(
-            (two.way, two.probe),
+            (two.route, two.probe),
             (
-                Way::Hops(vec!["me@bastion".into(), "login".into()]),
+                TunnelRoute::Hops(vec!["me@bastion".into(), "login".into()]),
                 Probe::Tcp
             )
         );
@@ -440,8 +441,8 @@ mod tests {
         )
         .expect("fine");
         assert_eq!(
-            (page.way, page.dial.host.as_str(), page.dial.port),
-            (Way::Hops(vec!["me@box".into()]), "127.0.0.1", 8888)
+            (page.route, page.dial.host.as_str(), page.dial.port),
+            (TunnelRoute::Hops(vec!["me@box".into()]), "127.0.0.1", 8888)
         );
         let error = Definition::new("page", &tunnel("box", None), FIRST_PORT)
             .expect_err("nothing to tunnel");

@@ -23,11 +23,11 @@ pub(crate) struct Ahead<'s> {
 enum Sending {
     /// Nothing was new so far: nobody is bothered.
     Not(Option<Start>),
-    Begun(Sender<Blob>, JoinHandle<()>, Way),
+    Begun(Sender<Blob>, JoinHandle<()>, OpenedCluster),
 }
 
 /// The way to the cluster, once it is there.
-type Way = Arc<OnceLock<Arc<dyn Cluster>>>;
+type OpenedCluster = Arc<OnceLock<Arc<dyn Cluster>>>;
 
 /// How long a way that is in trouble is waited for, and how often that is looked at.
 const TROUBLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ impl<'s> Ahead<'s> {
 
     /// Waits until what was begun is over there, or has failed, or comes to nothing for a while.
     pub(crate) fn finish(self) {
-        let Sending::Begun(sender, thread, way) = self
+        let Sending::Begun(sender, thread, opened) = self
             .sender
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)
@@ -54,7 +54,7 @@ impl<'s> Ahead<'s> {
         drop(sender);
         let mut troubled: Option<Instant> = None;
         while !thread.is_finished() {
-            if way.get().is_none_or(|way| way.trouble().is_none()) {
+            if opened.get().is_none_or(|opened| opened.trouble().is_none()) {
                 troubled = None;
             } else if troubled.get_or_insert_with(Instant::now).elapsed() > TROUBLE_TIMEOUT {
                 return;
@@ -71,13 +71,13 @@ impl<'s> Ahead<'s> {
         {
             let (sender, blobs) = channel();
             let folder = self.store.root().to_owned();
-            let way = Way::default();
-            let found = way.clone();
+            let opened = OpenedCluster::default();
+            let found = opened.clone();
             let thread = std::thread::Builder::new().spawn(move || {
                 let _ = carry(start, folder, &blobs, &found);
             });
             if let Ok(thread) = thread {
-                *sending = Sending::Begun(sender, thread, way);
+                *sending = Sending::Begun(sender, thread, opened);
             }
         }
         if let Sending::Begun(sender, ..) = &*sending {
@@ -90,10 +90,10 @@ fn carry(
     start: Start,
     folder: PathBuf,
     blobs: &Receiver<Blob>,
-    way: &OnceLock<Arc<dyn Cluster>>,
+    opened: &OnceLock<Arc<dyn Cluster>>,
 ) -> Result<()> {
     let made = start()?;
-    let backend = way.get_or_init(|| made);
+    let backend = opened.get_or_init(|| made);
     let store = FolderStore::new(folder);
     let gone = || Error::bug("a pack that was just made is gone");
     backend.put(

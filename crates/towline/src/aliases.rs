@@ -85,13 +85,13 @@ pub(crate) fn find(context: &Context, alias: &str) -> Result<RunRecord> {
 pub(crate) fn write(context: &Context) -> Result<()> {
     let mut text = String::from("# Written by tow; changes are lost.\n");
     let mut has_node = false;
-    for (record, way) in &reachable(context)? {
+    for (record, login) in &reachable(context)? {
         let mut names = vec![format!("tow-{}", record.id.short())];
         if is_allocation(record) && !has_node {
             has_node = true;
             names.push(NODE.to_owned());
         }
-        text += &entry(context, &names, way).unwrap_or_default();
+        text += &entry(context, &names, login).unwrap_or_default();
     }
     forget_keys(context, &text);
     for (name, wanted) in crate::tunnels::wanted(context.state()?)? {
@@ -128,7 +128,7 @@ fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
     };
     let mut found = Vec::new();
     for cluster in context.layers()?.config.clusters.keys() {
-        let Ok(way) = login(context, cluster).map(Rc::new) else {
+        let Ok(login) = login(context, cluster).map(Rc::new) else {
             continue;
         };
         let newest = Filter {
@@ -141,7 +141,7 @@ fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
             history
                 .list(&newest)?
                 .into_iter()
-                .map(|record| (record, Rc::clone(&way))),
+                .map(|record| (record, Rc::clone(&login))),
         );
     }
     found.sort_by(|(one, _), (other, _)| {
@@ -163,13 +163,13 @@ fn login(context: &Context, cluster: &str) -> Result<Login> {
     }
 }
 
-fn entry(context: &Context, names: &[String], way: &Login) -> Result<String> {
+fn entry(context: &Context, names: &[String], login: &Login) -> Result<String> {
     let mut text = String::new();
     for name in names {
         let _ = write!(
             text,
             "\nHost {name}\n{}  ControlMaster no\n  ControlPath none\n",
-            lines(context, name, way)?
+            lines(context, name, login)?
         );
     }
     Ok(text)
@@ -177,12 +177,12 @@ fn entry(context: &Context, names: &[String], way: &Login) -> Result<String> {
 
 /// How ssh gets to the node that an alias means. Only options that clients of OpenSSH know since
 /// 7.3: one option that a client does not know makes it refuse the whole configuration of its user.
-pub(crate) fn lines(context: &Context, alias: &str, way: &Login) -> Result<String> {
+pub(crate) fn lines(context: &Context, alias: &str, login: &Login) -> Result<String> {
     let own = std::env::current_exe()
         .map_err(|error| Error::bug("this program has no place").source_error(error))?;
     let (own, state) = (own.display(), context.state()?.root().display());
-    let mut text = format!("  User {}\n", way.user);
-    text += &identities(&way.keys);
+    let mut text = format!("  User {}\n", login.user);
+    text += &identities(&login.keys);
     let _ = writeln!(
         text,
         "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {alias} %p"

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_quick_way_reads_what_the_whole_one_reads() {
+    fn the_quick_parser_reads_what_the_whole_one_reads() {
         for line in [
             "tow submit -n 1 --json python train.py --json --help",
             "tow submit --name x -- echo -- a",

@@ -307,7 +307,7 @@ impl Carrier {
             variable: &variable,
             keyring: &keyring,
             home: home.as_deref(),
-            reach: &crate::machines::way,
+            reach: &crate::machines::route,
             notice: &towline_io::credential::no_notice,
         })
     }
@@ -359,7 +359,7 @@ fn folder(path: &Path) -> Result<Arc<dyn Data>> {
             variable: &|_| None,
             keyring: &|_| None,
             home: None,
-            reach: &crate::machines::way,
+            reach: &crate::machines::route,
             notice: &towline_io::credential::no_notice,
         },
     )

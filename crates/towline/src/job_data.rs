@@ -100,7 +100,7 @@ pub(crate) fn same_data(
         },
         keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
         home: home.as_deref(),
-        reach: &crate::machines::way,
+        reach: &crate::machines::route,
         notice: &crate::output::warn_once,
     };
     for store in io
@@ -195,7 +195,7 @@ pub(crate) fn store(
         variable: &variable,
         keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
         home: home.as_deref(),
-        reach: &crate::machines::way,
+        reach: &crate::machines::route,
         notice: &crate::output::warn_once,
     };
     if let Some(file) = datastore

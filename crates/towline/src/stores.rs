@@ -53,7 +53,7 @@ pub(crate) fn ask(question: &str) -> Result<Option<bool>> {
 /// A path in a store, and what belongs to it here.
 #[derive(Debug, Clone)]
 pub(crate) struct Location {
-    pub(crate) side: StorePath,
+    pub(crate) store_path: StorePath,
     pub(crate) local: PathBuf,
     /// As it is shown: what was typed, or its place in the store.
     pub(crate) shown: String,
@@ -93,7 +93,7 @@ impl<'c> Stores<'c> {
             },
             keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
             home: home.as_deref(),
-            reach: &crate::machines::way,
+            reach: &crate::machines::route,
             notice: &crate::output::warn_once,
         };
         let store = towline_io::open::open(name, datastore, &lookup)?;
@@ -130,10 +130,10 @@ impl<'c> Stores<'c> {
     /// The place of a path: by its folder's mapping on that cluster, or `STORE:PATH`.
     pub(crate) fn location(&self, cluster: Option<&str>, text: &str) -> Result<Location> {
         let root = surroundings::code_root(self.context.folder()?);
-        if let Some(side) = self.explicit(text)? {
+        if let Some(store_path) = self.explicit(text)? {
             return Ok(Location {
-                local: root.join(&side.path),
-                side,
+                local: root.join(&store_path.path),
+                store_path,
                 shown: text.to_owned(),
             });
         }
@@ -147,7 +147,7 @@ impl<'c> Stores<'c> {
             .collect::<Vec<_>>()
             .join("/");
         Ok(Location {
-            side: StorePath {
+            store_path: StorePath {
                 store: self.open(&store)?,
                 path,
             },

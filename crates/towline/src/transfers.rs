@@ -37,13 +37,13 @@ pub(crate) struct Choices {
 
 /// Which way a copy goes, seen from here; it chooses the words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Up,
     Down,
     Across,
 }
 
-impl Way {
+impl Direction {
     const fn done(self) -> &'static str {
         match self {
             Self::Up => "sent",
@@ -66,7 +66,7 @@ pub(crate) struct Job {
     pub(crate) shown: String,
     pub(crate) from: StorePath,
     pub(crate) to: StorePath,
-    pub(crate) way: Way,
+    pub(crate) direction: Direction,
     /// Names that are never removed at the target, whatever the source lists.
     pub(crate) kept: Vec<String>,
 }
@@ -173,7 +173,7 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         };
         let told = Told {
             shown: &job.shown,
-            way: job.way,
+            direction: job.direction,
             deleted,
             choices,
             elapsed: begun.elapsed(),
@@ -240,7 +240,7 @@ fn extras(target: &StorePath, outcome: &Outcome, choices: &Choices) -> Result<Op
 /// What is told of one copy beside its outcome.
 struct Told<'t> {
     shown: &'t str,
-    way: Way,
+    direction: Direction,
     deleted: usize,
     choices: &'t Choices,
     elapsed: Duration,
@@ -254,7 +254,7 @@ fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
         ..
     } = *told;
     for (name, size) in &outcome.planned {
-        report.text += &format!("{:<7} {:>8}  {name}\n", told.way.plan(), Size(*size));
+        report.text += &format!("{:<7} {:>8}  {name}\n", told.direction.plan(), Size(*size));
     }
     if choices.dry_run {
         outcome
@@ -310,7 +310,7 @@ fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
 fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
     let Told {
         shown,
-        way,
+        direction,
         deleted,
         choices,
         elapsed,
@@ -324,7 +324,7 @@ fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
         parts.push(format!(
             "{} would be {}, {}",
             outcome.planned.len(),
-            way.done(),
+            direction.done(),
             Size(bytes)
         ));
     } else {
@@ -332,7 +332,7 @@ fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
         parts.push(format!(
             "{} {}, {} in {} ({rate}/s)",
             outcome.sent,
-            way.done(),
+            direction.done(),
             Size(outcome.sent_bytes),
             human_millis(millis)
         ));

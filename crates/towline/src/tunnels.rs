@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use towline_core::config::Tunnel;
 use towline_core::suggest::did_you_mean;
-use towline_core::tunnel::{Definition, FIRST_PORT, Way, host_of};
+use towline_core::tunnel::{Definition, FIRST_PORT, TunnelRoute, host_of};
 use towline_core::{Error, Result};
 use towline_engine::added::{Added, AddedFiles};
 use towline_io::machine::{Client, SshTransport};
@@ -191,7 +191,7 @@ pub(crate) fn transport(
     name: &str,
     definition: &Definition,
 ) -> Result<Option<SshTransport>> {
-    let Way::Hops(hops) = &definition.way else {
+    let TunnelRoute::Hops(hops) = &definition.route else {
         return Ok(None);
     };
     let Some((last, before)) = hops.split_last() else {
@@ -281,9 +281,9 @@ pub(crate) fn supervisor_main(state: &str, name: &str) -> io::Result<()> {
     io_tunnel::supervise(&state, name, first, |wanted| {
         let (definition, name) = (wanted.definition.clone(), name.to_owned());
         Box::new(move || {
-            let way = transport(&folder, &name, &definition)?
+            let route = transport(&folder, &name, &definition)?
                 .ok_or_else(|| Error::bug("there is no hop"))?;
-            Ok(way.with_timeout(CONNECT_TIMEOUT))
+            Ok(route.with_timeout(CONNECT_TIMEOUT))
         })
     })
 }

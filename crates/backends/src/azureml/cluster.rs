@@ -363,7 +363,7 @@ impl Cluster for AzureCluster {
         self.plan_notes(plan, AzureSite::from_facts(facts).ok().as_ref())
     }
     fn reach(&self, request: &ReachRequest<'_>) -> Result<Reach> {
-        self.way_in(request)
+        self.enter(request)
     }
 }
 

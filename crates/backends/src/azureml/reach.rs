@@ -7,7 +7,7 @@ use towline_core::cluster::{Purpose, Reach, ReachRequest, RunRef, SshAddress};
 use towline_core::{Error, Result};
 
 impl AzureCluster {
-    pub(super) fn way_in(&self, request: &ReachRequest<'_>) -> Result<Reach> {
+    pub(super) fn enter(&self, request: &ReachRequest<'_>) -> Result<Reach> {
         if matches!(request.purpose, Purpose::Port) {
             let error = Error::refused(format!(
                 "{} is on Azure ML, which lets nobody in but by ssh",

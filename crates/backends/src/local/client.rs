@@ -171,7 +171,7 @@ fn daemon_of(state: &StateFolder) -> String {
     }
 }
 
-fn with_way_out(error: Error, state: &StateFolder) -> Error {
+fn with_network_variables(error: Error, state: &StateFolder) -> Error {
     error
         .hint(
             "`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` \
@@ -186,12 +186,12 @@ fn is_silent(state: &StateFolder) -> Error {
         daemon_of(state),
         SILENCE_TIMEOUT.as_secs()
     );
-    with_way_out(Error::unreachable(text), state)
+    with_network_variables(Error::unreachable(text), state)
 }
 
 /// There is one that has the lock, and nobody at its socket.
 fn takes_no_questions(state: &StateFolder) -> Error {
-    with_way_out(
+    with_network_variables(
         Error::unreachable(format!(
             "{} is there and takes no questions",
             daemon_of(state)
@@ -288,7 +288,7 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
                     daemon_of(state),
                     STATUS_TIMEOUT.as_secs()
                 );
-                return Err(with_way_out(Error::unreachable(text), state));
+                return Err(with_network_variables(Error::unreachable(text), state));
             }
             Err(error) => return Err(error),
         }

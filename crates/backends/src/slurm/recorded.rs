@@ -459,8 +459,7 @@ fn the_site_of_every_version() {
         assert!(all[0].is_maintenance() && !all[0].is_active && all[0].nodes == "c1");
         let hour_before = Moment(begin.0 - 3_600_000);
         assert!(
-            all[0].stands_in_the_way(hour_before, Some(3_601))
-                && !all[0].stands_in_the_way(hour_before, Some(3_600))
+            all[0].blocks(hour_before, Some(3_601)) && !all[0].blocks(hour_before, Some(3_600))
         );
     }
     assert!(

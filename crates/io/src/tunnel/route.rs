@@ -7,7 +7,7 @@ use crate::machine::{Channel, SshTransport, VerboseChannel};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use towline_core::tunnel::{Definition, Way};
+use towline_core::tunnel::{Definition, TunnelRoute};
 use towline_core::{Error, Result};
 
 /// How long a hop may take to begin a command.
@@ -60,19 +60,21 @@ impl Route {
     /// Makes sure of the route up to the last hop, without asking the user.
     pub(super) fn establish(&self) -> Result<()> {
         let before = self.current().clone();
-        let established = match (&self.definition.way, before) {
-            (Way::Hops(_), Some(Established::Hop(hop))) => {
+        let established = match (&self.definition.route, before) {
+            (TunnelRoute::Hops(_), Some(Established::Hop(hop))) => {
                 return hop.sign_in().inspect_err(|_| self.close());
             }
-            (Way::Hops(_), _) => {
+            (TunnelRoute::Hops(_), _) => {
                 let hop = (self.opener)()?;
                 hop.sign_in()?;
                 Established::Hop(Arc::new(hop))
             }
-            (Way::Command(_), Some(Established::Program(program))) if program.is_alive() => {
+            (TunnelRoute::Command(_), Some(Established::Program(program)))
+                if program.is_alive() =>
+            {
                 return Ok(());
             }
-            (Way::Command(argv), _) => {
+            (TunnelRoute::Command(argv), _) => {
                 drop(self.current().take());
                 Established::Program(Arc::new(Program::start(argv)?))
             }

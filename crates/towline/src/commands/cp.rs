@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job, Way};
+use crate::transfers::{self, Choices, Direction, Job};
 use towline_core::{Error, Result};
 use towline_io::transfer::StorePath;
 
@@ -31,13 +31,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let here = context.folder()?;
     let named = (stores.explicit(&args.from)?, stores.explicit(&args.to)?);
-    let way = match &named {
-        (Some(_), None) => Way::Down,
-        (None, Some(_)) => Way::Up,
-        _ => Way::Across,
+    let direction = match &named {
+        (Some(_), None) => Direction::Down,
+        (None, Some(_)) => Direction::Up,
+        _ => Direction::Across,
     };
     let from = match named.0 {
-        Some(side) => side,
+        Some(store_path) => store_path,
         None => transfers::local(&here.join(&args.from))?,
     };
     let name = args
@@ -48,11 +48,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .unwrap_or_default();
     let into = args.to.ends_with('/') || args.to.ends_with(':');
     let to = match named.1 {
-        Some(side) if into && !name.is_empty() => StorePath {
-            path: format!("{}{name}", side.prefix()),
-            ..side
+        Some(store_path) if into && !name.is_empty() => StorePath {
+            path: format!("{}{name}", store_path.prefix()),
+            ..store_path
         },
-        Some(side) => side,
+        Some(store_path) => store_path,
         None => {
             let path = here.join(&args.to);
             // A folder that is there takes a file in; a folder's contents become its own.
@@ -71,14 +71,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             shown: format!("{} to {}", args.from, args.to),
             from,
             to,
-            way,
+            direction,
             kept: Vec::new(),
         }],
         &args.choices,
     )
 }
 
-fn stores_a_file(side: &StorePath) -> Result<bool> {
-    let found = crate::stores::drive(async { side.store.head(&side.key()?).await })?;
+fn stores_a_file(store_path: &StorePath) -> Result<bool> {
+    let found = crate::stores::drive(async { store_path.store.head(&store_path.key()?).await })?;
     Ok(found.flatten().is_some())
 }

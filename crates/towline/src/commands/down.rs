@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job, Way};
+use crate::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
 /// Fetch files or folders from their datastore; what is here and equal is not fetched again.
@@ -30,8 +30,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Ok(Job {
             to: transfers::local_target(&location.local)?,
             shown: location.shown,
-            from: location.side,
-            way: Way::Down,
+            from: location.store_path,
+            direction: Direction::Down,
             kept: Vec::new(),
         })
     };

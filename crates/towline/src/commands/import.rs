@@ -125,10 +125,10 @@ fn existing(here: &Path) -> Result<Option<String>> {
 
 /// All or, as far as can be told before, none.
 fn write(here: &Path, files: &[NewFile], force: bool) -> Result<()> {
-    let is_in_the_way = |made: &&NewFile| {
+    let is_taken = |made: &&NewFile| {
         made.placement == Placement::New && here.join(&made.name).symlink_metadata().is_ok()
     };
-    let there = files.iter().find(is_in_the_way);
+    let there = files.iter().find(is_taken);
     if let Some(made) = there.filter(|_| !force) {
         let error = Error::refused(format!(
             "{} is there already; nothing was written",

@@ -79,21 +79,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 async fn look(location: &Location, args: &Args) -> Result<Listing> {
-    let side = &location.side;
-    if args.prefix && !side.path.is_empty() {
-        return beginning(side, args.deep).await;
+    let store_path = &location.store_path;
+    if args.prefix && !store_path.path.is_empty() {
+        return beginning(store_path, args.deep).await;
     }
-    match find(side).await? {
+    match find(store_path).await? {
         Some(Found::Object(object)) => Ok(Listing {
             objects: vec![object],
-            below: side.prefix(),
+            below: store_path.prefix(),
             ..Listing::default()
         }),
-        Some(Found::Folder(_)) => level(side, &side.prefix(), args.deep).await,
+        Some(Found::Folder(_)) => level(store_path, &store_path.prefix(), args.deep).await,
         // The root of a store may be empty.
-        None if side.path.is_empty() => Ok(Listing::default()),
-        None => match beginning(side, args.deep).await? {
-            listing if listing.is_empty() => Err(nothing_at(side).await),
+        None if store_path.path.is_empty() => Ok(Listing::default()),
+        None => match beginning(store_path, args.deep).await? {
+            listing if listing.is_empty() => Err(nothing_at(store_path).await),
             listing => Ok(Listing {
                 is_guess: true,
                 ..listing
@@ -103,14 +103,14 @@ async fn look(location: &Location, args: &Args) -> Result<Listing> {
 }
 
 /// Everything below `prefix`, or one level of it.
-async fn level(side: &StorePath, prefix: &str, deep: bool) -> Result<Listing> {
+async fn level(store_path: &StorePath, prefix: &str, deep: bool) -> Result<Listing> {
     let mut listing = Listing {
         below: prefix.to_owned(),
         ..Listing::default()
     };
     let mut next = None;
     loop {
-        let page = side.store.list(prefix, deep, next.as_deref()).await?;
+        let page = store_path.store.list(prefix, deep, next.as_deref()).await?;
         listing.folders.extend(page.folders);
         listing.objects.extend(page.objects);
         listing.unsupported.extend(page.unsupported);
@@ -126,19 +126,21 @@ async fn level(side: &StorePath, prefix: &str, deep: bool) -> Result<Listing> {
 }
 
 /// What lies beside the path and begins with its last part.
-async fn beginning(side: &StorePath, deep: bool) -> Result<Listing> {
-    let (parent, start) = side
+async fn beginning(store_path: &StorePath, deep: bool) -> Result<Listing> {
+    let (parent, start) = store_path
         .path
         .rfind('/')
-        .map_or(("", side.path.as_str()), |at| side.path.split_at(at + 1));
-    let mut listing = level(side, parent, deep).await?;
+        .map_or(("", store_path.path.as_str()), |at| {
+            store_path.path.split_at(at + 1)
+        });
+    let mut listing = level(store_path, parent, deep).await?;
     listing.folders.retain(|folder| folder.starts_with(start));
     listing
         .objects
-        .retain(|object| object.key.as_str().starts_with(&side.path));
+        .retain(|object| object.key.as_str().starts_with(&store_path.path));
     listing
         .unsupported
-        .retain(|odd| odd.name.starts_with(&side.path));
+        .retain(|odd| odd.name.starts_with(&store_path.path));
     Ok(listing)
 }
 
@@ -195,7 +197,7 @@ fn report(location: &Location, listing: &Listing) -> Report {
         .map(|object| json!({ "name": name(object), "size": object.size, "changed": changed(object).map(|moment| moment.to_string()) }))
         .collect();
     let bytes: u64 = listing.objects.iter().map(|object| object.size).sum();
-    let value = json!({ "path": location.shown, "store": location.side.store.place(), "folders": listing.folders, "objects": objects });
+    let value = json!({ "path": location.shown, "store": location.store_path.store.place(), "folders": listing.folders, "objects": objects });
     let mut report = Report::new(table.render(), &value);
     if listing.is_guess {
         report = report.hint(format!(
@@ -215,7 +217,7 @@ fn report(location: &Location, listing: &Listing) -> Report {
         "{folders}{} file(s), {} in {}",
         objects.len(),
         Size(bytes),
-        location.side.store.place()
+        location.store_path.store.place()
     ))
 }
 

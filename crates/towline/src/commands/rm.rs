@@ -41,9 +41,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut found: Vec<(String, StorePath, Removal)> = Vec::new();
     for location in locations {
         let look = async {
-            let chosen = find(&location.side).await?;
+            let chosen = find(&location.store_path).await?;
             if chosen.is_empty() {
-                Err(nothing_at(&location.side).await)
+                Err(nothing_at(&location.store_path).await)
             } else {
                 Ok(chosen)
             }
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let Some(chosen) = stores::drive(look)? else {
             return Ok(transfers::interrupted());
         };
-        found.push((location.shown, location.side, chosen));
+        found.push((location.shown, location.store_path, chosen));
     }
     let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, chosen)| {
         (files + chosen.keys.len(), bytes + chosen.bytes)
@@ -83,12 +83,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Ok(Report::new(text, &value(false)).hint(format!("would remove {all}")));
     }
     if !args.yes {
-        for (_, side, chosen) in &found {
+        for (_, store_path, chosen) in &found {
             output::status(&format!(
                 "{} file(s), {} in {}",
                 chosen.keys.len(),
                 Size(chosen.bytes),
-                side.store.place()
+                store_path.store.place()
             ));
             chosen
                 .keys
@@ -108,8 +108,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             None => return Ok(transfers::interrupted()),
         }
     }
-    for (_, side, chosen) in &found {
-        if stores::drive(remove(side, &chosen.keys, &chosen.marks))?.is_none() {
+    for (_, store_path, chosen) in &found {
+        if stores::drive(remove(store_path, &chosen.keys, &chosen.marks))?.is_none() {
             return Ok(transfers::interrupted());
         }
     }

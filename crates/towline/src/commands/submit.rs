@@ -358,7 +358,7 @@ pub(crate) fn prepare_with(
         context.layers()?.cluster(cluster)?;
     }
     // The first that can start it now; else the first that can start it at all.
-    let (mut refusal, mut patient) = (None, None);
+    let (mut refusal, mut fallback) = (None, None);
     for cluster in &candidates {
         match prepare_on(
             context,
@@ -369,11 +369,11 @@ pub(crate) fn prepare_with(
             any_size,
         ) {
             Ok(prepared) if !is_choice || can_start_now(&prepared) => return Ok(prepared),
-            Ok(prepared) => drop(patient.get_or_insert(prepared)),
+            Ok(prepared) => drop(fallback.get_or_insert(prepared)),
             Err(error) => drop(refusal.get_or_insert(error)),
         }
     }
-    match (patient, refusal) {
+    match (fallback, refusal) {
         (Some(prepared), _) => Ok(prepared),
         (None, Some(error)) => Err(error),
         (None, None) => Err(Error::bug("no cluster was tried")),

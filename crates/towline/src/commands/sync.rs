@@ -108,7 +108,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             shown: place,
             from,
             to: target,
-            way: transfers::Way::Up,
+            direction: transfers::Direction::Up,
             kept,
         }],
         &args.choices,

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job, Way};
+use crate::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
 /// Send files or folders to their datastore; what is there and equal is not sent again.
@@ -32,19 +32,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let job = |path: &String| {
         let location = stores.location(args.cluster.as_deref(), path)?;
         let from = match &args.from_cluster {
-            Some(cluster) => stores.location(Some(cluster), path)?.side,
+            Some(cluster) => stores.location(Some(cluster), path)?.store_path,
             None => transfers::local(&location.local)?,
         };
-        let way = if args.from_cluster.is_some() {
-            Way::Across
+        let direction = if args.from_cluster.is_some() {
+            Direction::Across
         } else {
-            Way::Up
+            Direction::Up
         };
         Ok(Job {
             shown: location.shown,
             from,
-            to: location.side,
-            way,
+            to: location.store_path,
+            direction,
             kept: Vec::new(),
         })
     };

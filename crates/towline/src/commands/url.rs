@@ -37,12 +37,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let location = stores.location(args.cluster.as_deref(), &args.path)?;
     let ask = async {
-        match find(&location.side).await? {
+        match find(&location.store_path).await? {
             Some(Found::Object(object)) if args.with_sas => with_credential(&location, &object.key),
             Some(Found::Object(object)) => {
                 let valid = Duration::from_secs(args.valid.unwrap_or(WEEK).0);
                 let refused = |error: Error| match location
-                    .side
+                    .store_path
                     .store
                     .url_with_credential(&object.key)
                 {
@@ -52,7 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                     None => error,
                 };
                 let url = location
-                    .side
+                    .store_path
                     .store
                     .url(&object.key, valid)
                     .await
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 "`{}` is a folder; only a file has an address",
                 location.shown
             ))),
-            None => Err(nothing_at(&location.side).await),
+            None => Err(nothing_at(&location.store_path).await),
         }
     };
     let Some((url, allows)) = stores::drive(ask)? else {
@@ -78,10 +78,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 
 /// The address with the store's SAS in it, and what it allows.
 fn with_credential(location: &Location, key: &Key) -> Result<(String, String)> {
-    let Some((url, allows)) = location.side.store.url_with_credential(key) else {
+    let Some((url, allows)) = location.store_path.store.url_with_credential(key) else {
         return Err(Error::refused(format!(
             "{} is not reached by a SAS",
-            location.side.store.place()
+            location.store_path.store.place()
         ))
         .hint("leave `--with-sas` out: an address for this file alone is signed"));
     };

@@ -119,7 +119,7 @@ pub(crate) fn backups(
                 variable: &|name| found(format!("env:{name}")).or_else(|| std::env::var(name).ok()),
                 keyring: &|name| found(format!("keyring:{name}")).map(Secret::new),
                 home: home.as_deref(),
-                reach: &crate::machines::way,
+                reach: &crate::machines::route,
                 notice: &crate::output::warn_once,
             };
             let data = towline_io::open::open(&store.name, &store.datastore, &lookup)?;

@@ -4,13 +4,15 @@
 use super::sources::{code, product};
 
 /// Where kinds may be named.
-const KNOW_KINDS: [&str; 6] = [
+const KNOW_KINDS: [&str; 7] = [
     "backends/src/registry.rs",
     "backends/src/local/",
     "backends/src/slurm/",
     "backends/src/azureml/",
     "core/src/config",
     "engine/src/import/",
+    // Which keys mean nothing to a kind: it asks the configuration about all of them.
+    "engine/src/kind_keys.rs",
 ];
 
 /// A switch on a kind: by the enum, by the type of one, or by its word.
@@ -27,7 +29,7 @@ const SWITCHES: [&str; 8] = [
 
 /// Comparisons of other kinds than those of clusters: errors, entries of trees, datastores.
 fn is_of_cluster(line: &str) -> bool {
-    let names = ["cluster", "plan.", "named.", "definition", "target."];
+    let names = ["cluster", "plan.", "named.", "definition", "target.kind"];
     !line.contains(".kind") || names.iter().any(|name| line.contains(name))
 }
 

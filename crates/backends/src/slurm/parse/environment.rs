@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_asked_without_the_habits_of_a_shell() {
+    fn questions_are_asked_without_the_settings_of_a_shell() {
         let words = asking(&["squeue".into(), "-h".into()]);
         assert_eq!(words[..3], ["env", "-u", "SQUEUE_ACCOUNT"]);
         assert_eq!(

@@ -33,7 +33,7 @@ impl Reservation {
 
     /// Whether a job on these nodes that starts at `start` and may take `seconds` would run into
     /// it. A job without a limit always does.
-    pub fn stands_in_the_way(&self, start: Moment, seconds: Option<u64>) -> bool {
+    pub fn blocks(&self, start: Moment, seconds: Option<u64>) -> bool {
         let (Some(begin), Some(end)) = (self.start, self.end) else {
             return false;
         };

@@ -95,7 +95,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .hint("another --port, or none"));
     }
     let file = tunnels::add(context, &name, &tunnel)?;
-    let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_way(), "file": file });
+    let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_route(), "file": file });
     if args.open {
         let named = Named {
             name,

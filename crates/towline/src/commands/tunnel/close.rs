@@ -6,7 +6,7 @@ use crate::{aliases, tunnels};
 use std::io::Read;
 use std::time::{Duration, Instant};
 use towline_core::config::{Cluster, Datastore};
-use towline_core::tunnel::{Definition, Way};
+use towline_core::tunnel::{Definition, TunnelRoute};
 use towline_core::{Error, Result};
 use towline_wire::frame;
 use towline_wire::layout::TUNNEL_SOCKET;
@@ -102,7 +102,7 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
 /// The connection to the last hop goes too, unless a cluster, a datastore or another tunnel has the
 /// same.
 fn let_go(context: &Context, name: &str, definition: &Definition) {
-    let Way::Hops(hops) = &definition.way else {
+    let TunnelRoute::Hops(hops) = &definition.route else {
         return;
     };
     let (Some(last), Ok(state), Ok(layers)) = (hops.last(), context.state(), context.layers())
@@ -128,13 +128,13 @@ fn let_go(context: &Context, name: &str, definition: &Definition) {
         // Where that is not known it may be.
         || tunnels::wanted(state).map_or(true, |all| {
             all.iter().any(|(other, wanted)| {
-                other != name && matches!(&wanted.definition.way, Way::Hops(theirs) if theirs == hops) && wanted.definition.ssh_config == definition.ssh_config
+                other != name && matches!(&wanted.definition.route, TunnelRoute::Hops(theirs) if theirs == hops) && wanted.definition.ssh_config == definition.ssh_config
             })
         });
     // With several hops the connection is this tunnel's alone.
     if (hops.len() > 1 || !of_others)
-        && let Ok(Some(way)) = tunnels::transport(state, name, definition)
+        && let Ok(Some(route)) = tunnels::transport(state, name, definition)
     {
-        way.let_go();
+        route.let_go();
     }
 }

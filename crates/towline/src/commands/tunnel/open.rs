@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 use towline_backends::local::client::{self, Heard};
 use towline_core::transport::Transport;
-use towline_core::tunnel::{Definition, Way};
+use towline_core::tunnel::{Definition, TunnelRoute};
 use towline_core::{Error, ErrorKind, Result, network};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::tunnel::{TunnelState, TunnelStatus, Wanted};
@@ -181,14 +181,14 @@ fn is_lasting(error: &Error) -> bool {
 /// With the terminal, where there is one: the supervisor can ask nobody. What may pass is given
 /// back.
 fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Option<Error>> {
-    if let Way::Command(words) = &definition.way {
+    if let TunnelRoute::Command(words) = &definition.route {
         towline_io::tunnel::check_program(words.first().map_or("", String::as_str))?;
         return Ok(None);
     }
-    let Some(way) = tunnels::transport(context.state()?, name, definition)? else {
+    let Some(route) = tunnels::transport(context.state()?, name, definition)? else {
         return Ok(None);
     };
-    match way.connect(output::can_ask()) {
+    match route.connect(output::can_ask()) {
         Ok(()) => Ok(None),
         Err(error) if is_lasting(&error) => Err(error),
         Err(error) => Ok(Some(error)),
@@ -197,11 +197,11 @@ fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Opt
 
 fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
     // It is kept on disk, where a password of a proxy has no place.
-    let is_way = |name: &str, value: &str| {
+    let is_route = |name: &str, value: &str| {
         network::VARIABLES.contains(&name) && !network::holds_password(value)
     };
     let is_wanted = |(name, value): &&(String, String)| {
-        Wanted::VARIABLES.contains(&name.as_str()) || is_way(name, value)
+        Wanted::VARIABLES.contains(&name.as_str()) || is_route(name, value)
     };
     let environment = context
         .environment()
@@ -209,7 +209,7 @@ fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
         .filter(is_wanted)
         .cloned()
         .collect();
-    let way = if definition.is_for_ssh() {
+    let route = if definition.is_for_ssh() {
         machines::ssh_to(
             &definition.to.host,
             definition.ssh_config.as_deref(),
@@ -223,8 +223,8 @@ fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
     let user = definition
         .user
         .clone()
-        .or_else(|| way.as_ref().map(|way| way.user.clone()));
-    let keys = way.map(|way| way.keys).unwrap_or_default();
+        .or_else(|| route.as_ref().map(|route| route.user.clone()));
+    let keys = route.map(|route| route.keys).unwrap_or_default();
     Ok(Wanted {
         definition: definition.clone(),
         at: towline_host::clock::now(),
