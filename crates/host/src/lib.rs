@@ -5,6 +5,7 @@ pub mod backoff;
 pub mod cgroup;
 pub mod clock;
 pub mod crash;
+pub mod daemon;
 pub mod filesystem;
 pub mod limits;
 pub mod lock;

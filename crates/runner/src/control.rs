@@ -4,9 +4,7 @@
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::StateFolder;
 use towline_wire::runner::{FromRunner, ToRunner};
@@ -76,13 +74,5 @@ pub(crate) fn start_daemon_if_gone() {
     if !matches!(towline_host::lock::is_held(&state.daemon_lock()), Ok(false)) {
         return;
     }
-    let _ = Command::new("/proc/self/exe")
-        .arg0("tow")
-        .args(["daemon", "run", "--state"])
-        .arg(state.root())
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
+    let _ = towline_host::daemon::command(state.root()).spawn();
 }

@@ -3,8 +3,6 @@
 
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use towline_core::{Error, ErrorKind, Result};
@@ -21,21 +19,6 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 const TELL_AFTER: Duration = Duration::from_secs(2);
 /// How long a daemon may take to say where it stands when that is all that is asked.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
-/// What the daemon keeps of the environment it is started from, beside how the network is reached:
-/// never a secret of a job.
-const KEPT_VARIABLES: [&str; 10] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "TZ",
-    "XDG_STATE_HOME",
-    "XDG_CONFIG_HOME",
-    "XDG_RUNTIME_DIR",
-    "LD_LIBRARY_PATH",
-];
-
 static TELL: OnceLock<fn(&str)> = OnceLock::new();
 
 /// Who is told what is waited for, when that takes more than a moment.
@@ -171,7 +154,7 @@ fn daemon_of(state: &StateFolder) -> String {
     }
 }
 
-fn with_network_variables(error: Error, state: &StateFolder) -> Error {
+fn with_remedies(error: Error, state: &StateFolder) -> Error {
     error
         .hint(
             "`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` \
@@ -186,12 +169,12 @@ fn is_silent(state: &StateFolder) -> Error {
         daemon_of(state),
         SILENCE_TIMEOUT.as_secs()
     );
-    with_network_variables(Error::unreachable(text), state)
+    with_remedies(Error::unreachable(text), state)
 }
 
 /// There is one that has the lock, and nobody at its socket.
 fn takes_no_questions(state: &StateFolder) -> Error {
-    with_network_variables(
+    with_remedies(
         Error::unreachable(format!(
             "{} is there and takes no questions",
             daemon_of(state)
@@ -288,7 +271,7 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
                     daemon_of(state),
                     STATUS_TIMEOUT.as_secs()
                 );
-                return Err(with_network_variables(Error::unreachable(text), state));
+                return Err(with_remedies(Error::unreachable(text), state));
             }
             Err(error) => return Err(error),
         }
@@ -388,31 +371,8 @@ fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
         .hint("set XDG_STATE_HOME to a folder of yours")
     })?;
     let (mut ready, theirs) = io::pipe().map_err(failed)?;
-    let mut command = Command::new("/proc/self/exe");
-    command
-        .arg0("tow")
-        .args(["daemon", "run", "--state"])
-        .arg(state.root())
-        .current_dir("/")
-        .env_clear();
-    for (name, value) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        // A proxy may have a password; what is in the environment of a process of ours nobody else
-        // reads.
-        let is_kept = KEPT_VARIABLES.contains(&text.as_ref())
-            || towline_core::network::VARIABLES.contains(&text.as_ref());
-        if is_kept
-            || (text.starts_with("TOW_") && !towline_core::redact::looks_like_credential(&text))
-        {
-            command.env(&name, value);
-        }
-    }
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(theirs)
-        .stderr(Stdio::null())
-        .spawn()
-        .map_err(failed)?;
+    let mut command = towline_host::daemon::command(state.root());
+    let mut child = command.stdout(theirs).spawn().map_err(failed)?;
     drop(command);
     // The daemon closes its end when it listens; one that lost the race leaves, which closes it
     // too; one that cannot come up says why.

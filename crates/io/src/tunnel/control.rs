@@ -9,7 +9,6 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -189,17 +188,7 @@ impl Listeners {
         ) {
             return;
         }
-        let mut command = Command::new("/proc/self/exe");
-        command
-            .args(["daemon", "run", "--state"])
-            .arg(self.state.root())
-            .current_dir("/");
-        if let Ok(mut child) = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-        {
+        if let Ok(mut child) = towline_host::daemon::command(self.state.root()).spawn() {
             // If no thread can be made, the child is collected when we exit.
             let _ = std::thread::Builder::new().spawn(move || child.wait());
         }
