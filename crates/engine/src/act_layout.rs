@@ -2,15 +2,15 @@
 //! conversion as `tow import act`. They are a layer of the configuration, between the user's file
 //! and `towline.yaml`. Nothing of them is copied, and credentials stay in their account files.
 
-use crate::import::act::{Accounts, read_in_place};
-use crate::import::act_folders::{exclude_missing_folders, share_folders};
-use crate::import::{Reader, read_plain};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use towline_core::Error;
 use towline_core::yaml::{Node, Position, Warning};
+use towline_import::act::{Accounts, read_in_place};
+use towline_import::act_folders::{exclude_missing_folders, share_folders};
+use towline_import::{Reader, read_plain};
 
 /// The folder of ACT's cluster files, below the folder that ACT is started in.
 pub const ACT_CLUSTERS_FOLDER: &str = "aux_data/aml";

@@ -5,7 +5,6 @@ pub mod act_layout;
 pub mod added;
 pub mod flow;
 pub mod history;
-pub mod import;
 mod kind_keys;
 pub mod layers;
 pub mod privilege;

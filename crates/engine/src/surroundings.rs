@@ -1,6 +1,5 @@
 //! Facts that only the submitter's machine knows: folders, variables, git.
 
-use crate::import::read_plain;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,6 +7,7 @@ use std::process::Command;
 use towline_core::redact::Secret;
 use towline_core::resolve::GitState;
 use towline_core::{Error, Result};
+use towline_import::read_plain;
 
 /// The variables of this process.
 #[derive(Debug, Clone, Default)]

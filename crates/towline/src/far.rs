@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::{Duration, Instant};
-use towline_backends::local::client::{self, Heard};
+use towline_client::{self as client, Heard};
 use towline_core::cluster::Cluster;
 use towline_core::cluster::{FileEntry, RunRef};
 use towline_core::reason::{Cause, Outcome};

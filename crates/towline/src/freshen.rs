@@ -33,7 +33,7 @@ pub(crate) fn freshen(
         }
     }
     if !towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false) {
-        towline_backends::local::client::nudge(state);
+        towline_client::nudge(state);
     }
     Ok(())
 }

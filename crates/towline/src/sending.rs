@@ -5,7 +5,7 @@ use crate::code::{self, LocalStore, Survey};
 use crate::context::Context;
 use crate::open_cluster::OpenCluster;
 use crate::planning::Prepared;
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
 use towline_host::crash;

@@ -1,7 +1,8 @@
 //! This machine, behind the seam that every cluster has.
 
-use super::{client, gpus, render};
+use super::{gpus, render};
 use crate::run_files;
+use towline_client as client;
 use towline_core::cluster::{
     Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
     KnownJob, LogBytes, LogLength, NodeFacts, Observed, Page, Reach, ReachRequest, RunRef,

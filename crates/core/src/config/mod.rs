@@ -13,6 +13,9 @@ use serde::{Deserialize, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// The name of the project file, at the code root.
+pub const PROJECT_FILE: &str = "towline.yaml";
+
 /// What stands after all layers: defaults < user file < `towline.yaml` < `TOW_*` < flags.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]

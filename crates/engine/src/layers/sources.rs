@@ -4,8 +4,7 @@ use crate::act_layout::ActLayout;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The name of the project file, at the code root.
-pub const PROJECT_FILE: &str = "towline.yaml";
+pub use towline_core::config::PROJECT_FILE;
 
 /// The entry by which a folder is known as the root of a git repository.
 pub(crate) const GIT_ENTRY: &str = ".git";

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::follow::wait_for_end;
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::far;
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};

@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
-use towline_backends::local::client::{self, Heard};
+use towline_client::{self as client, Heard};
 use towline_core::quantity::{Memory, Span};
 use towline_core::state::{Phase, RunState};
 use towline_core::{Error, Result, RunId};

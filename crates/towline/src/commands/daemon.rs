@@ -3,8 +3,8 @@
 use super::Report;
 use crate::context::Context;
 use std::path::PathBuf;
-use towline_backends::local::client;
-use towline_backends::local::stop::{Stopped, stop};
+use towline_client as client;
+use towline_client::stop::{Stopped, stop};
 use towline_core::Result;
 use towline_core::quantity::Memory;
 use towline_core::time::human_millis;

@@ -6,7 +6,7 @@ use crate::open_cluster::OpenCluster;
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
 use towline_core::transport::Transport;

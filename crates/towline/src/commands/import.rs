@@ -7,10 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
-use towline_engine::import::{self, Destination, Imported, Kind, NewFile, Placement};
 use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
 use towline_engine::surroundings;
 use towline_engine::trust::Holding;
+use towline_import::{self as import, Destination, Imported, Kind, NewFile, Placement};
 
 /// Make a configuration and job files from those of other tools, and say what did not map.
 ///

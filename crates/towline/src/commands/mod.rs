@@ -111,7 +111,7 @@ impl Report {
 }
 
 pub(crate) fn main(words: Vec<OsString>) -> ExitCode {
-    towline_backends::local::client::tell_waits_to(output::status);
+    towline_client::tell_waits_to(output::status);
     let asked_for_json = words
         .iter()
         .take_while(|word| *word != "--")

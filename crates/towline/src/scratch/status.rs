@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::quantity::Span;
 use towline_core::redact::SecretSet;
 use towline_core::time::Moment;

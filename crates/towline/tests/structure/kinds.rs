@@ -10,7 +10,7 @@ const KNOW_KINDS: [&str; 7] = [
     "backends/src/slurm/",
     "backends/src/azureml/",
     "core/src/config",
-    "engine/src/import/",
+    "import/src/",
     // Which keys mean nothing to a kind: it asks the configuration about all of them.
     "engine/src/kind_keys.rs",
 ];

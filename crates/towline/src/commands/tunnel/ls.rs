@@ -7,7 +7,7 @@ use crate::table::Table;
 use crate::tunnels;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::Result;
 use towline_core::time::human_millis;
 use towline_core::tunnel::Definition;

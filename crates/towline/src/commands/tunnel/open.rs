@@ -6,7 +6,7 @@ use crate::tunnels::{self, Named};
 use crate::{aliases, machines, output};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use towline_backends::local::client::{self, Heard};
+use towline_client::{self as client, Heard};
 use towline_core::transport::Transport;
 use towline_core::tunnel::{Definition, TunnelRoute};
 use towline_core::{Error, ErrorKind, Result, network};

@@ -5,7 +5,7 @@ use super::Why;
 use super::begin;
 use super::failed;
 use crate::context::Context;
-use towline_backends::local::client;
+use towline_client as client;
 use towline_core::Error;
 use towline_core::Result;
 use towline_core::record::RunRecord;

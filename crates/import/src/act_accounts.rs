@@ -20,14 +20,14 @@ enum Place {
 
 /// The datastores so far, by account file. One file is one datastore for all clusters.
 #[derive(Debug)]
-pub(crate) struct Accounts {
+pub struct Accounts {
     place: Place,
     names: BTreeMap<PathBuf, String>,
 }
 
 impl Accounts {
     /// Credentials are read from the account files.
-    pub(crate) const fn in_place() -> Self {
+    pub const fn in_place() -> Self {
         Self {
             place: Place::File,
             names: BTreeMap::new(),

@@ -2,11 +2,11 @@
 //! files are read through a function, so that every conversion can be tested on texts alone. No
 //! secret is ever copied: it becomes a reference, and the report says where to store its value.
 
-pub(crate) mod act;
+pub mod act;
 mod act_accounts;
 mod act_defaults;
 mod act_file;
-pub(crate) mod act_folders;
+pub mod act_folders;
 mod act_wrong_file;
 mod addition;
 mod amlt;
@@ -210,7 +210,7 @@ fn put_config(
     if matches!(&config.content, Content::Mapping(entries) if entries.is_empty()) {
         return Ok(());
     }
-    let name = crate::layers::PROJECT_FILE.to_owned();
+    let name = towline_core::config::PROJECT_FILE.to_owned();
     let made = match there.existing {
         None => Some(NewFile {
             name,
@@ -225,7 +225,7 @@ fn put_config(
         Some(made) => imported.files.insert(0, made),
         None => imported.notes.push(format!(
             "nothing is to be added to {}: it stays as it is",
-            crate::layers::PROJECT_FILE
+            towline_core::config::PROJECT_FILE
         )),
     }
     Ok(())
@@ -257,7 +257,7 @@ fn check(imported: &Imported) -> Result<()> {
         let unreadable =
             |error: Error| Error::config(format!("{} would not be readable: {error}", made.name));
         let tree = yaml::parse(&made.name, &made.text).map_err(|error| unreadable(error.into()))?;
-        let read = if made.name == crate::layers::PROJECT_FILE {
+        let read = if made.name == towline_core::config::PROJECT_FILE {
             yaml::decode_leniently::<towline_core::config::Config>(&tree).map(drop)
         } else {
             yaml::decode::<towline_core::job::Job>(&tree).map(drop)

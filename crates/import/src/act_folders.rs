@@ -163,7 +163,7 @@ pub(super) fn put_folder(
 
 /// Copies the folders of one cluster to the folders of all clusters. A folder that exists there is
 /// kept.
-pub(crate) fn share_folders(config: &mut Node, cluster: &str) {
+pub fn share_folders(config: &mut Node, cluster: &str) {
     let own = config
         .get("clusters")
         .and_then(|clusters| clusters.get(cluster))
@@ -179,7 +179,7 @@ pub(crate) fn share_folders(config: &mut Node, cluster: &str) {
 
 /// Lists, for each cluster, the shared folders that it does not have: a file of ACT names all folders
 /// of its cluster.
-pub(crate) fn exclude_missing_folders(config: &mut Node) {
+pub fn exclude_missing_folders(config: &mut Node) {
     let shared = super::merge::names(config, "folders");
     for cluster in super::merge::names(config, "clusters") {
         let Some(entry) = config

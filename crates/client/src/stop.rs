@@ -1,6 +1,6 @@
 //! Ending the daemon: it is asked first, and ended where it does not answer. Runs go on either way.
 
-use super::client;
+use crate as client;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 use towline_core::{Error, Result};

@@ -1,11 +1,11 @@
 //! `aux_data/aml/NAME.yaml` of ACT and qd: a cluster with its folders and the defaults of its jobs.
 
-pub(crate) use super::act_accounts::Accounts;
 use super::act_file::{self, named, root_of};
 use super::section::{Section, wrong};
 use super::{
     Converted, Reader, Report, act_defaults, act_folders, act_wrong_file, philly, read_tree,
 };
+pub use crate::act_accounts::Accounts;
 use std::path::Path;
 use towline_core::Result;
 use towline_core::yaml::{Content, Node, Position, Warning};
@@ -121,7 +121,7 @@ pub(super) fn convert(file: &Path, read: Reader<'_>, accounts: &mut Accounts) ->
 
 /// The cluster of a file that is used in place, with everything that `_base_` adds, and warnings about
 /// unknown keys.
-pub(crate) fn read_in_place(
+pub fn read_in_place(
     name: &str,
     file: &Path,
     root: &Path,

@@ -4,7 +4,7 @@
 use super::merge::{NAMED_SECTIONS, child, conflict, names, remove, shown};
 use super::yaml_text::{self, value};
 use super::{NewFile, Placement, Report, insert};
-use crate::layers::PROJECT_FILE;
+use towline_core::config::PROJECT_FILE;
 use towline_core::yaml::{self, Content, Node, Position};
 use towline_core::{Error, Result};
 

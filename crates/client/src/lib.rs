@@ -1,6 +1,8 @@
 //! Talking to the daemon, and starting it when nobody is there. Nothing waits for it without a
 //! limit: it shows signs of life for as long as it is at work.
 
+pub mod stop;
+
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
@@ -280,7 +282,7 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
 }
 
 /// Asks a daemon to leave. `true` once it has left.
-pub(super) fn ask_to_leave(state: &StateFolder) -> bool {
+fn ask_to_leave(state: &StateFolder) -> bool {
     // Whatever it answers, and where it does not answer at all, its lock tells whether it has gone.
     let asked = ask_once(
         state,
