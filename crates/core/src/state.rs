@@ -156,6 +156,7 @@ pub struct Illegal {
 
 /// The only way a run changes state. Total and pure. An ended run stays ended, and an event seen
 /// twice is ignored. An event that can only come from a defect is [`Illegal`].
+#[expect(clippy::too_many_lines, reason = "one table of transitions")]
 pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
     use Phase::{Drafted, Ended, Queued, Running, Staging, Submitting};
     let illegal = || {

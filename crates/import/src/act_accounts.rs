@@ -1,9 +1,10 @@
 //! Storage accounts of ACT: each file is a datastore. Its key or SAS stays in the file, or the user
 //! stores it in the keyring.
 
+use super::act::Work;
 use super::act_file::named;
 use super::section::Section;
-use super::{Reader, Report, read_tree};
+use super::{Report, read_tree};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use towline_core::Result;
@@ -42,18 +43,16 @@ impl Accounts {
         }
     }
 
-    /// Puts the datastore of an account file into `config`; returns its name.
+    /// Puts the datastore of an account file into the configuration; returns its name.
     pub(super) fn datastore(
         &mut self,
         value: &Node,
         key: &str,
-        root: &Path,
-        read: Reader<'_>,
-        config: &mut Node,
-        report: &mut Report,
+        work: &mut Work<'_>,
     ) -> Result<String> {
-        let file = named(value, key, root, read)?;
-        let tree = read_tree(&file, read)?;
+        let file = named(value, key, work.root, work.read)?;
+        let tree = read_tree(&file, work.read)?;
+        let (config, report) = (&mut *work.config, &mut *work.report);
         let account = Section::new(&tree, "")?;
         let name = self.name(&file, report);
         report.mapped(key, &value.at, format!("datastores.{name}"));

@@ -4,7 +4,7 @@ use super::act::Work;
 use super::act_accounts::Accounts;
 use super::section::{Section, text, wrong};
 use towline_core::Result;
-use towline_core::yaml::{Content, Node};
+use towline_core::yaml::{Content, Node, Position};
 
 /// `config_param`: the place of the code, and one `X_folder` per folder.
 pub(super) fn folders(
@@ -58,15 +58,14 @@ pub(super) fn folders(
                 ),
             ));
         };
-        put_folder(
-            folder,
+        let folder = Folder {
+            name: folder,
             account,
-            "azure_blob_config_file",
-            text(value, &full)?,
-            value,
-            accounts,
-            work,
-        )?;
+            account_key: "azure_blob_config_file",
+            path: text(value, &full)?,
+            at: &value.at,
+        };
+        put_folder(&folder, accounts, work)?;
     }
     Ok(())
 }
@@ -109,11 +108,16 @@ fn folder_of(
         ));
     };
     let path = entry.text("path")?.unwrap_or_default();
-    let at = entry
-        .get("path")
-        .cloned()
-        .unwrap_or_else(|| Node::scalar("", entry.at().clone()));
-    put_folder(folder, account, &account_key, path, &at, accounts, work)?;
+    let folder = Folder {
+        name: folder,
+        account,
+        account_key: &account_key,
+        path,
+        at: entry
+            .get("path")
+            .map_or_else(|| entry.at(), |path| &path.at),
+    };
+    put_folder(&folder, accounts, work)?;
     for (key, why) in [
         (
             "datastore_name",
@@ -137,25 +141,32 @@ fn folder_of(
     Ok(())
 }
 
+/// A folder in a storage account.
+pub(super) struct Folder<'f> {
+    pub(super) name: &'f str,
+    /// The value that names the account file, and its key.
+    pub(super) account: &'f Node,
+    pub(super) account_key: &'f str,
+    pub(super) path: &'f str,
+    /// The place of `path` in its file.
+    pub(super) at: &'f Position,
+}
+
 pub(super) fn put_folder(
-    folder: &str,
-    account: &Node,
-    key: &str,
-    path: &str,
-    at: &Node,
+    folder: &Folder<'_>,
     accounts: &mut Accounts,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let store = accounts.datastore(account, key, work.root, work.read, work.config, work.report)?;
+    let store = accounts.datastore(folder.account, folder.account_key, work)?;
     work.set(
-        &["folders", folder, "datastore"],
-        Node::scalar(store, account.at.clone()),
+        &["folders", folder.name, "datastore"],
+        Node::scalar(store, folder.account.at.clone()),
     );
-    let path = Node::scalar(path.trim_matches('/'), at.at.clone());
+    let path = Node::scalar(folder.path.trim_matches('/'), folder.at.clone());
     work.put(
-        &format!("config_param.{folder}_folder"),
-        &at.at,
-        &["folders", folder, "path"],
+        &format!("config_param.{}_folder", folder.name),
+        folder.at,
+        &["folders", folder.name, "path"],
         path,
     );
     Ok(())

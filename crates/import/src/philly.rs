@@ -2,7 +2,7 @@
 
 use super::act::Work;
 use super::act_accounts::Accounts;
-use super::act_folders::put_folder;
+use super::act_folders::{Folder, put_folder};
 use super::section::{Section, text, wrong};
 use super::{Converted, Reader};
 use std::path::Path;
@@ -188,11 +188,13 @@ fn folders(keys: &Section<'_>, accounts: &mut Accounts, work: &mut Work<'_>) -> 
             .min_by_key(|(rest, _)| rest.len());
         match (key.strip_suffix("_folder"), found) {
             (Some(folder), Some((rest, account))) => put_folder(
-                folder,
-                account,
-                "azure_blob_config_file",
-                rest,
-                value,
+                &Folder {
+                    name: folder,
+                    account,
+                    account_key: "azure_blob_config_file",
+                    path: rest,
+                    at: &value.at,
+                },
                 accounts,
                 work,
             )?,

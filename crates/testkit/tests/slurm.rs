@@ -1,7 +1,7 @@
 //! The real Slurm cluster does what tests rely on, checked by OpenSSH, by Slurm's own commands and
 //! by the kernel. As root.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::too_many_lines, reason = "tests")]
 
 use rustix::process::Signal;
 use std::collections::BTreeSet;

@@ -3,6 +3,7 @@
 
 use crate::context::Context;
 use std::collections::BTreeSet;
+use std::path::Path;
 use towline_core::config::{Credential, Datastore};
 use towline_core::job::{IoMode, Job};
 use towline_core::redact::SecretSet;
@@ -161,25 +162,7 @@ pub(crate) fn store(
     is_here: bool,
     secrets: &mut SecretSet,
 ) -> Result<NamedStore> {
-    let config = &context.layers()?.config;
-    let Some(datastore) = config.datastores.get(name) else {
-        let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
-        let hint =
-            did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
-                [] => "write one under `datastores:` in towline.yaml: nas: \
-                {kind: folder, path: /mnt/nas}"
-                    .to_owned(),
-                known => format!("known: {}", known.join(", ")),
-            });
-        return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
-    };
-    let mut datastore = datastore.clone();
-    if let Some(Credential::Map(map)) = &mut datastore.credential
-        && map.contains_key("sas")
-    {
-        // It only signs addresses for `tow url`: a run gets no more than it needs.
-        map.remove("account_key");
-    }
+    let mut datastore = configured(context, at, name)?;
     let variables = context.environment();
     let variable = |name: &str| {
         variables
@@ -198,20 +181,8 @@ pub(crate) fn store(
         reach: &crate::machines::route,
         notice: &crate::output::warn_once,
     };
-    if let Some(file) = datastore
-        .ssh_config
-        .as_ref()
-        .filter(|_| !is_here && datastore.kind == "ssh_folder")
-    {
-        return Err(Error::refused(format!(
-            "{at}: datastore `{name}` is reached with `ssh_config: \
-            {file}`, a file of this machine that no node has"
-        ))
-        .hint(
-            "name `host` as the nodes of the cluster reach it, without `ssh_config`; keys \
-                and names are then those of your home there",
-        )
-        .hint("or copy the data first with `tow cp`, to a store that the cluster has"));
+    if !is_here {
+        check_ssh_config(at, name, &datastore)?;
     }
     // Opening finds every mistake that can be found without asking the store.
     if is_here || datastore.kind != "folder" {
@@ -232,7 +203,62 @@ pub(crate) fn store(
             lookup.secret(&format!("datastore `{name}`"), key, reference)?,
         );
     }
-    if let (Some(Credential::Map(map)), Some(home)) = (&mut datastore.credential, &home) {
+    if let Some(home) = &home {
+        write_out_home(&mut datastore, home, is_here);
+    }
+    Ok(NamedStore {
+        name: name.to_owned(),
+        datastore,
+    })
+}
+
+/// The datastore of that name as it is configured, with no credential that a run does not need.
+fn configured(context: &Context, at: &str, name: &str) -> Result<Datastore> {
+    let config = &context.layers()?.config;
+    let Some(datastore) = config.datastores.get(name) else {
+        let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
+        let hint =
+            did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
+                [] => "write one under `datastores:` in towline.yaml: nas: \
+                {kind: folder, path: /mnt/nas}"
+                    .to_owned(),
+                known => format!("known: {}", known.join(", ")),
+            });
+        return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
+    };
+    let mut datastore = datastore.clone();
+    if let Some(Credential::Map(map)) = &mut datastore.credential
+        && map.contains_key("sas")
+    {
+        // It only signs addresses for `tow url`: a run gets no more than it needs.
+        map.remove("account_key");
+    }
+    Ok(datastore)
+}
+
+/// An `ssh_config` is a file of this machine: the nodes of another cluster do not have it.
+fn check_ssh_config(at: &str, name: &str, datastore: &Datastore) -> Result<()> {
+    if let Some(file) = datastore
+        .ssh_config
+        .as_ref()
+        .filter(|_| datastore.kind == "ssh_folder")
+    {
+        return Err(Error::refused(format!(
+            "{at}: datastore `{name}` is reached with `ssh_config: \
+            {file}`, a file of this machine that no node has"
+        ))
+        .hint(
+            "name `host` as the nodes of the cluster reach it, without `ssh_config`; keys \
+                and names are then those of your home there",
+        )
+        .hint("or copy the data first with `tow cp`, to a store that the cluster has"));
+    }
+    Ok(())
+}
+
+/// Writes `~/` out, as this user's home.
+fn write_out_home(datastore: &mut Datastore, home: &Path, is_here: bool) {
+    if let Some(Credential::Map(map)) = &mut datastore.credential {
         // Whoever carries the data has no home of ours.
         for value in map.values_mut() {
             for kind in ["file:", "yaml:"] {
@@ -247,15 +273,11 @@ pub(crate) fn store(
     }
     if is_here
         && datastore.kind == "folder"
-        && let (Some(path), Some(home)) = (&datastore.path, &home)
+        && let Some(path) = &datastore.path
         && let Some(below) = path.strip_prefix("~/")
     {
         datastore.path = Some(home.join(below).display().to_string());
     }
-    Ok(NamedStore {
-        name: name.to_owned(),
-        datastore,
-    })
 }
 
 /// Credentials in files of this machine travel by value, among the secrets.

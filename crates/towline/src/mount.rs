@@ -184,79 +184,9 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
         command.env(format!("RCLONE_CONFIG_TOW_{key}"), value);
     };
     if store.kind == "azure_blob" {
-        set("TYPE", "azureblob");
-        let container = store.container.as_deref().unwrap_or_default();
-        let account = store.account.as_deref().unwrap_or_default();
-        let endpoint = endpoint(store);
-        match lookup.azure(&at, store.credential.as_ref())? {
-            // Older versions know only the public service by name; an address of another they take
-            // with a signature.
-            AzureCredential::Key(key) if endpoint.is_some() => {
-                let sas = sign_container(&key, account, container, SIGNATURE_LIFETIME)?;
-                set(
-                    "SAS_URL",
-                    &format!(
-                        "{}/{container}?{}",
-                        endpoint.unwrap_or_default(),
-                        sas.expose()
-                    ),
-                );
-            }
-            AzureCredential::Sas(sas, _) => {
-                let base =
-                    endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
-                set(
-                    "SAS_URL",
-                    &format!(
-                        "{base}/{container}?{}",
-                        sas.expose().trim_start_matches('?')
-                    ),
-                );
-            }
-            other => {
-                set("ACCOUNT", account);
-                if let Some(endpoint) = &endpoint {
-                    set("ENDPOINT", endpoint);
-                }
-                match other {
-                    AzureCredential::Key(key) => set("KEY", key.expose()),
-                    AzureCredential::Cli => set("ENV_AUTH", "true"),
-                    AzureCredential::Managed(identity) => {
-                        set("USE_MSI", "true");
-                        if let Some(id) = &identity.id {
-                            set("MSI_CLIENT_ID", id);
-                        }
-                    }
-                    AzureCredential::Principal {
-                        tenant_id,
-                        client_id,
-                        client_secret,
-                    } => {
-                        set("TENANT", &tenant_id);
-                        set("CLIENT_ID", &client_id);
-                        set("CLIENT_SECRET", client_secret.expose());
-                    }
-                    AzureCredential::Sas(..) => {}
-                }
-            }
-        }
+        rclone_azure(&mut set, store, &at, lookup)?;
     } else {
-        set("TYPE", "s3");
-        set("PROVIDER", "Other");
-        set("REGION", store.region.as_deref().unwrap_or("us-east-1"));
-        if let Some(endpoint) = &store.endpoint {
-            set("ENDPOINT", endpoint);
-        }
-        match lookup.s3(&at, store.credential.as_ref())? {
-            Some(keys) => {
-                set("ACCESS_KEY_ID", keys.access_key_id.expose());
-                set("SECRET_ACCESS_KEY", keys.secret_access_key.expose());
-                if let Some(token) = &keys.session_token {
-                    set("SESSION_TOKEN", token.expose());
-                }
-            }
-            None => set("ENV_AUTH", "true"),
-        }
+        rclone_s3(&mut set, store, &at, lookup)?;
     }
     command
         .arg("mount")
@@ -271,6 +201,101 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
             "/dev/null",
         ]);
     command.arg("--cache-dir").arg(cache_of(place));
+    Ok(())
+}
+
+fn rclone_azure(
+    set: &mut dyn FnMut(&str, &str),
+    store: &Datastore,
+    at: &str,
+    lookup: &Lookup<'_>,
+) -> Result<()> {
+    set("TYPE", "azureblob");
+    let container = store.container.as_deref().unwrap_or_default();
+    let account = store.account.as_deref().unwrap_or_default();
+    let endpoint = endpoint(store);
+    match lookup.azure(at, store.credential.as_ref())? {
+        // Older versions know only the public service by name; an address of another they take
+        // with a signature.
+        AzureCredential::Key(key) if endpoint.is_some() => {
+            let sas = sign_container(&key, account, container, SIGNATURE_LIFETIME)?;
+            set(
+                "SAS_URL",
+                &format!(
+                    "{}/{container}?{}",
+                    endpoint.unwrap_or_default(),
+                    sas.expose()
+                ),
+            );
+        }
+        AzureCredential::Sas(sas, _) => {
+            let base =
+                endpoint.unwrap_or_else(|| format!("https://{account}.blob.core.windows.net"));
+            set(
+                "SAS_URL",
+                &format!(
+                    "{base}/{container}?{}",
+                    sas.expose().trim_start_matches('?')
+                ),
+            );
+        }
+        other => {
+            set("ACCOUNT", account);
+            if let Some(endpoint) = &endpoint {
+                set("ENDPOINT", endpoint);
+            }
+            rclone_login(set, &other);
+        }
+    }
+    Ok(())
+}
+
+/// How rclone signs in to a blob service by itself.
+fn rclone_login(set: &mut dyn FnMut(&str, &str), credential: &AzureCredential) {
+    match credential {
+        AzureCredential::Key(key) => set("KEY", key.expose()),
+        AzureCredential::Cli => set("ENV_AUTH", "true"),
+        AzureCredential::Managed(identity) => {
+            set("USE_MSI", "true");
+            if let Some(id) = &identity.id {
+                set("MSI_CLIENT_ID", id);
+            }
+        }
+        AzureCredential::Principal {
+            tenant_id,
+            client_id,
+            client_secret,
+        } => {
+            set("TENANT", tenant_id);
+            set("CLIENT_ID", client_id);
+            set("CLIENT_SECRET", client_secret.expose());
+        }
+        AzureCredential::Sas(..) => {}
+    }
+}
+
+fn rclone_s3(
+    set: &mut dyn FnMut(&str, &str),
+    store: &Datastore,
+    at: &str,
+    lookup: &Lookup<'_>,
+) -> Result<()> {
+    set("TYPE", "s3");
+    set("PROVIDER", "Other");
+    set("REGION", store.region.as_deref().unwrap_or("us-east-1"));
+    if let Some(endpoint) = &store.endpoint {
+        set("ENDPOINT", endpoint);
+    }
+    match lookup.s3(at, store.credential.as_ref())? {
+        Some(keys) => {
+            set("ACCESS_KEY_ID", keys.access_key_id.expose());
+            set("SECRET_ACCESS_KEY", keys.secret_access_key.expose());
+            if let Some(token) = &keys.session_token {
+                set("SESSION_TOKEN", token.expose());
+            }
+        }
+        None => set("ENV_AUTH", "true"),
+    }
     Ok(())
 }
 

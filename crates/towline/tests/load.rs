@@ -1,6 +1,6 @@
 //! Load: ten thousand queued runs while short ones go through; `ps` and `submit` stay quick and
 //! memory bounded. A tenth here, all of it with `TOW_SOAK=1`.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::too_many_lines)]
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -267,7 +267,7 @@ impl Cluster for AzureCluster {
         self.lengths(run)
     }
     fn log_bytes(&self, run: &RunRef, from: &Cursor, most: u64) -> Result<LogBytes> {
-        let (bytes, length) = self.bytes(run, from.attempt, from.source, from.offset, most)?;
+        let (bytes, length) = self.bytes(run, from, most)?;
         Ok(LogBytes { bytes, length })
     }
 

@@ -3,8 +3,9 @@
 
 use super::client::{found, good, list, url, versioned};
 use super::config::Scope;
-use super::probe::{CLUSTERS_API, all_of, quotas, subscriptions, workspaces};
+use super::probe::{CLUSTERS_API, all_of, quotas};
 use super::site::QuotaFacts;
+use super::workspaces::{subscriptions, workspaces};
 use serde::Serialize;
 use serde_json::{Value, json};
 use towline_core::cloud::{Call, Cloud};

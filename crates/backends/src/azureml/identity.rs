@@ -3,8 +3,8 @@
 use super::client::{get, list, versioned};
 use super::cluster::AzureCluster;
 use super::discover::IDENTITIES_API;
-use super::probe::subscriptions;
 use super::site::{AzureSite, Flavour, IdentityFacts};
+use super::workspaces::subscriptions;
 use serde_json::{Map, Value, json};
 use towline_core::cloud::Call;
 use towline_core::{Error, Result, suggest};

@@ -6,8 +6,7 @@ use super::observe::job_name;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use towline_core::cloud::{Audience, Call, Reply};
-use towline_core::cluster::LogSource;
-use towline_core::cluster::{LogLength, RunRef};
+use towline_core::cluster::{Cursor, LogLength, LogSource, RunRef};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 use towline_wire::crew::{LOG_PART_BYTES, keys};
@@ -27,16 +26,12 @@ impl AzureCluster {
     pub(super) fn bytes(
         &self,
         far: &RunRef,
-        attempt: u32,
-        source: LogSource,
-        offset: u64,
+        from: &Cursor,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)> {
         match self.object_place(far)? {
-            ObjectPlace::Stage(stage) => {
-                self.staged_bytes(&stage, far, attempt, source, offset, most)
-            }
-            ObjectPlace::Foreign => self.foreign_bytes(far, attempt, source, offset, most),
+            ObjectPlace::Stage(stage) => self.staged_bytes(&stage, far, from, most),
+            ObjectPlace::Foreign => self.foreign_bytes(far, from, most),
         }
     }
 
@@ -71,16 +66,14 @@ impl AzureCluster {
         &self,
         stage: &str,
         far: &RunRef,
-        attempt: u32,
-        source: LogSource,
-        offset: u64,
+        from: &Cursor,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)> {
-        let log = keys::log(attempt, source);
+        let log = keys::log(from.attempt, from.source);
         let folder = format!("{stage}/{}/{log}", keys::run(&far.run));
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < most {
-            let at = offset + bytes.len() as u64;
+            let at = from.offset + bytes.len() as u64;
             let (index, within) = (at / LOG_PART_BYTES, at % LOG_PART_BYTES);
             let end = LOG_PART_BYTES.min(within + (most - bytes.len() as u64));
             let key = format!("{folder}/{}", keys::part(index));
@@ -166,27 +159,28 @@ impl AzureCluster {
     fn foreign_bytes(
         &self,
         far: &RunRef,
-        attempt: u32,
-        source: LogSource,
-        offset: u64,
+        from: &Cursor,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)> {
         let addresses = self.addresses(far)?;
-        let Some(address) = addresses.get(&(attempt, source)) else {
+        let Some(address) = addresses.get(&(from.attempt, from.source)) else {
             return Ok((Vec::new(), None));
         };
-        let reply = self.cloud.call(&ranged(address, offset, most))?;
+        let reply = self.cloud.call(&ranged(address, from.offset, most))?;
         match reply.status {
             206 => Ok((reply.body.clone(), whole_length(&reply).ok())),
             // A server that knows no ranges sends all of it.
             200 => {
-                let from = usize::try_from(offset)
+                let start = usize::try_from(from.offset)
                     .unwrap_or(usize::MAX)
                     .min(reply.body.len());
-                let to = from
+                let end = start
                     .saturating_add(usize::try_from(most).unwrap_or(usize::MAX))
                     .min(reply.body.len());
-                Ok((reply.body[from..to].to_vec(), Some(reply.body.len() as u64)))
+                Ok((
+                    reply.body[start..end].to_vec(),
+                    Some(reply.body.len() as u64),
+                ))
             }
             416 | 404 => Ok((Vec::new(), whole_length(&reply).ok())),
             _ => Err(log_refusal("a log", &reply)),

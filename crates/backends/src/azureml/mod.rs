@@ -47,6 +47,7 @@ mod submit;
 mod suggestions;
 mod vault;
 mod words;
+mod workspaces;
 
 pub use data::WORKSPACE_STORE;
 pub(crate) use define::define;

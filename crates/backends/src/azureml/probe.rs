@@ -8,59 +8,28 @@ use super::site::{
     AzureSite, Flavour, IdentityFacts, InstanceFacts, QuotaFacts, StoreFacts, short,
 };
 use super::suggestions;
+use super::workspaces::find_workspace;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::cloud::{Audience, Call, Cloud};
 use towline_core::cluster::{Facts, GpuFacts, GpuMake, NodeFacts};
-use towline_core::{Error, ErrorKind, Result, suggest};
+use towline_core::{Error, Result};
 
 /// The version that knows virtual clusters and their machines.
 pub(super) const CLUSTERS_API: &str = "2021-03-01-preview";
-const SUBSCRIPTIONS_API: &str = "2022-12-01";
 
 pub(super) fn probe(cloud: &dyn Cloud, config: &AzureSettings) -> Result<AzureSite> {
     let scope = match config.scope() {
         Some(scope) => scope,
         None => find_workspace(cloud, config)?,
     };
-    let id = scope.id();
-    let (compute_id, target) = match &config.target {
-        Target::Compute(name) => (
-            format!("{id}/computes/{name}"),
-            url(cloud, &format!("{id}/computes/{name}")),
-        ),
-        Target::VirtualCluster(name) => (
-            cluster_id(&scope, name),
-            versioned(cloud, &cluster_id(&scope, name), CLUSTERS_API),
-        ),
-    };
-    let calls = [
-        Call::get(url(cloud, &id)),
-        Call::get(url(cloud, &format!("{id}/datastores"))),
-        Call::get(target),
-    ];
-    let mut answers = cloud.call_all(&calls).into_iter();
-    let mut next = || {
-        answers
-            .next()
-            .unwrap_or_else(|| Err(Error::bug("an answer is missing")))
-    };
-    let workspace = next()?;
-    if !workspace.is_good() {
-        return Err(suggestions::no_workspace(cloud, &scope, &workspace));
-    }
-    let workspace = good(&format!("workspace `{}`", scope.workspace), &workspace)?;
-    let stores = all_of(
-        cloud,
-        "the workspace's datastores",
-        good("the workspace's datastores", &next()?)?,
-    )?;
-    let store = store(&stores)?;
-    let (compute_id, target) =
-        match found(&format!("what cluster `{}` runs on", config.name), &next()?)? {
-            Some(target) => (compute_id, target),
-            None => suggestions::target(cloud, &scope, config)?,
-        };
+    let Answers {
+        workspace,
+        stores,
+        store,
+        compute_id,
+        target,
+    } = ask(cloud, &scope, config)?;
     let location = workspace["location"]
         .as_str()
         .unwrap_or_default()
@@ -118,6 +87,65 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureSettings) -> Result<AzureSi
     Ok(site)
 }
 
+/// What the service says of a workspace, and of what its jobs run on.
+struct Answers {
+    workspace: Value,
+    stores: Value,
+    /// The default one of `stores`.
+    store: StoreFacts,
+    compute_id: String,
+    /// The compute or the virtual cluster.
+    target: Value,
+}
+
+fn ask(cloud: &dyn Cloud, scope: &Scope, config: &AzureSettings) -> Result<Answers> {
+    let id = scope.id();
+    let (compute_id, target) = match &config.target {
+        Target::Compute(name) => (
+            format!("{id}/computes/{name}"),
+            url(cloud, &format!("{id}/computes/{name}")),
+        ),
+        Target::VirtualCluster(name) => (
+            cluster_id(scope, name),
+            versioned(cloud, &cluster_id(scope, name), CLUSTERS_API),
+        ),
+    };
+    let calls = [
+        Call::get(url(cloud, &id)),
+        Call::get(url(cloud, &format!("{id}/datastores"))),
+        Call::get(target),
+    ];
+    let mut answers = cloud.call_all(&calls).into_iter();
+    let mut next = || {
+        answers
+            .next()
+            .unwrap_or_else(|| Err(Error::bug("an answer is missing")))
+    };
+    let workspace = next()?;
+    if !workspace.is_good() {
+        return Err(suggestions::no_workspace(cloud, scope, &workspace));
+    }
+    let workspace = good(&format!("workspace `{}`", scope.workspace), &workspace)?;
+    let stores = all_of(
+        cloud,
+        "the workspace's datastores",
+        good("the workspace's datastores", &next()?)?,
+    )?;
+    let store = store(&stores)?;
+    let (compute_id, target) =
+        match found(&format!("what cluster `{}` runs on", config.name), &next()?)? {
+            Some(target) => (compute_id, target),
+            None => suggestions::target(cloud, scope, config)?,
+        };
+    Ok(Answers {
+        workspace,
+        stores,
+        store,
+        compute_id,
+        target,
+    })
+}
+
 /// The id of a virtual cluster; by its name alone it is one of the workspace's resource group.
 pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
     if name.starts_with('/') {
@@ -125,98 +153,6 @@ pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
     } else {
         format!("{}/virtualclusters/{name}", scope.provider())
     }
-}
-
-/// By its name, among all that the user may see; of several the configuration must say which.
-fn find_workspace(cloud: &dyn Cloud, config: &AzureSettings) -> Result<Scope> {
-    let (all, notes) = workspaces(cloud)?;
-    let fits = |scope: &&Scope| {
-        let is = |wanted: &Option<String>, found: &str| {
-            wanted
-                .as_ref()
-                .is_none_or(|wanted| wanted.eq_ignore_ascii_case(found))
-        };
-        scope.workspace.eq_ignore_ascii_case(&config.workspace)
-            && is(&config.subscription, &scope.subscription)
-            && is(&config.resource_group, &scope.resource_group)
-    };
-    let found: Vec<&Scope> = all.iter().filter(fits).collect();
-    match found.as_slice() {
-        [one] => Ok((*one).clone()),
-        [] => {
-            let names: Vec<&str> = all.iter().map(|scope| scope.workspace.as_str()).collect();
-            let none = Error::not_found(format!(
-                "you may use no workspace that is called `{}`",
-                config.workspace
-            ));
-            Err(notes
-                .into_iter()
-                .fold(none, Error::hint)
-                .maybe_hint(suggest::did_you_mean(
-                    &config.workspace,
-                    names.iter().copied(),
-                ))
-                .hint(if names.is_empty() {
-                    "you may use none at all; is it the right account? `az account show`".to_owned()
-                } else {
-                    format!("there are: {}", names.join(", "))
-                }))
-        }
-        several => Err(several.iter().fold(
-            Error::new(
-                towline_core::ErrorKind::Ambiguous,
-                format!(
-                    "{} workspaces are called `{}`",
-                    several.len(),
-                    config.workspace
-                ),
-            ),
-            |error, scope| {
-                error.hint(format!(
-                    "subscription: {}, resource_group: {}",
-                    scope.subscription, scope.resource_group
-                ))
-            },
-        )),
-    }
-}
-
-/// Every workspace that the user may see, and what could not be asked: one subscription that is
-/// closed hides no other.
-pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<(Vec<Scope>, Vec<String>)> {
-    let (mut scopes, mut notes) = (Vec::new(), Vec::new());
-    for subscription in subscriptions(cloud)? {
-        match workspaces_in(cloud, &subscription) {
-            Ok(found) => scopes.extend(found),
-            Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
-            Err(error) => notes.push(format!("subscription {subscription}: {error}")),
-        }
-    }
-    Ok((scopes, notes))
-}
-
-pub(super) fn subscriptions(cloud: &dyn Cloud) -> Result<Vec<String>> {
-    let all = list(
-        cloud,
-        "your subscriptions",
-        Call::get(versioned(cloud, "/subscriptions", SUBSCRIPTIONS_API)),
-    )?;
-    Ok(all
-        .iter()
-        .filter_map(|subscription| subscription["subscriptionId"].as_str())
-        .map(ToOwned::to_owned)
-        .collect())
-}
-
-pub(super) fn workspaces_in(cloud: &dyn Cloud, subscription: &str) -> Result<Vec<Scope>> {
-    let path = format!(
-        "/subscriptions/{subscription}/providers/Microsoft.MachineLearningServices/workspaces"
-    );
-    let found = list(cloud, "workspaces", Call::get(url(cloud, &path)))?;
-    Ok(found
-        .iter()
-        .filter_map(|workspace| Scope::parse(workspace["id"].as_str()?))
-        .collect())
 }
 
 /// What the workspace calls the containers it knows. Its own are not for others' data by another

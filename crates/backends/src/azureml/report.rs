@@ -152,16 +152,7 @@ fn foreign(job: &JobView, error: Option<&RunError>) -> Vec<AttemptReport> {
         ending: state::ending(job.state, error, false),
     });
     if !has_begun {
-        return end
-            .map(|end| AttemptReport {
-                attempt: 0,
-                claim: None,
-                started: None,
-                held: None,
-                end: Some(end),
-            })
-            .into_iter()
-            .collect();
+        return end.map(end_of_all).into_iter().collect();
     }
     let claim = Claim {
         by: JobStart {
@@ -207,6 +198,19 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
         job.state
     };
     let told = state::ending(state, signs.error, true);
+    end_last_attempt(attempts, job, signs, at, &told);
+    end_after_attempts(attempts, job, at, told);
+}
+
+/// Gives the last attempt the end that the service tells of, and the job one if there was no
+/// attempt.
+fn end_last_attempt(
+    attempts: &mut Vec<AttemptReport>,
+    job: &JobView,
+    signs: Signs<'_>,
+    at: Moment,
+    told: &Ending,
+) {
     match attempts.last_mut() {
         Some(last) if last.end.is_none() => {
             let ending = match (&last.held, told.cause) {
@@ -234,18 +238,15 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
                     .detail(format!("what it wrote may not be uploaded: {said}"));
             }
         }
-        None => attempts.push(AttemptReport {
-            attempt: 0,
-            claim: None,
-            started: None,
-            held: None,
-            end: Some(End {
-                at,
-                ending: told.clone(),
-            }),
-        }),
+        None => attempts.push(end_of_all(End {
+            at,
+            ending: told.clone(),
+        })),
     }
-    // Preempted, or to be tried again: and the service has let the job go.
+}
+
+/// Preempted, or to be tried again: and the service has let the job go.
+fn end_after_attempts(attempts: &mut Vec<AttemptReport>, job: &JobView, at: Moment, told: Ending) {
     let last = attempts
         .iter()
         .rev()
@@ -273,12 +274,17 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
             }
             _ => ending,
         };
-        attempts.push(AttemptReport {
-            attempt: 0,
-            claim: None,
-            started: None,
-            held: None,
-            end: Some(End { at, ending }),
-        });
+        attempts.push(end_of_all(End { at, ending }));
+    }
+}
+
+/// An end that is the job's, not one of its attempts'.
+const fn end_of_all(end: End) -> AttemptReport {
+    AttemptReport {
+        attempt: 0,
+        claim: None,
+        started: None,
+        held: None,
+        end: Some(end),
     }
 }

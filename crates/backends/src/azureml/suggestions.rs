@@ -4,7 +4,8 @@
 use super::client::{get, list, refusal, url, versioned};
 use super::config::{AzureSettings, Scope, Target};
 use super::discover::listed_clusters;
-use super::probe::{CLUSTERS_API, workspaces_in};
+use super::probe::CLUSTERS_API;
+use super::workspaces::{subscriptions, workspaces_in};
 use serde_json::Value;
 use towline_core::cloud::{Call, Cloud, Reply};
 use towline_core::{Error, ErrorKind, Result, suggest};
@@ -85,8 +86,7 @@ fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(St
     let error = Error::not_found(format!(
         "there is no virtual cluster `{name}` that you may use"
     ));
-    let subscriptions =
-        super::probe::subscriptions(cloud).unwrap_or_else(|_| vec![scope.subscription.clone()]);
+    let subscriptions = subscriptions(cloud).unwrap_or_else(|_| vec![scope.subscription.clone()]);
     let Ok(all) = listed_clusters(
         cloud,
         &subscriptions.iter().map(String::as_str).collect::<Vec<_>>(),

@@ -16,4 +16,6 @@ pub mod state;
 #[cfg(test)]
 mod recorded;
 #[cfg(test)]
+mod recorded_refusals;
+#[cfg(test)]
 mod soup;

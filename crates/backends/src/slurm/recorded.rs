@@ -5,9 +5,8 @@ use super::parse::values::{Limit, Resources};
 use super::parse::{
     accounting, config, hosts, job, node, partition, qos, queue, reservation, share,
 };
-use super::refusal::{Asked, refusal};
+use super::reasons;
 use super::state::{Native, native};
-use super::{reasons, refusal};
 use towline_core::ErrorKind;
 use towline_core::reason::Cause;
 use towline_core::time::Moment;
@@ -21,6 +20,7 @@ macro_rules! versions {
         ]
     };
 }
+pub(super) use versions;
 
 fn row<'a>(rows: &'a [queue::QueueRow], name: &str) -> &'a queue::QueueRow {
     rows.iter()
@@ -356,7 +356,7 @@ fn the_nodes_of_every_version() {
 }
 
 #[test]
-fn the_site_of_every_version() {
+fn the_partitions_of_every_version() {
     for (version, text) in versions!("partitions.txt") {
         let partitions = partition::read(text).expect(version);
         let [main, debug] = partitions.as_slice() else {
@@ -385,6 +385,10 @@ fn the_site_of_every_version() {
             ["c1", "c2", "c3"]
         );
     }
+}
+
+#[test]
+fn the_configuration_of_every_version() {
     for ((version, text), (_, printed)) in versions!("config.txt")
         .into_iter()
         .zip(versions!("version.txt"))
@@ -416,6 +420,10 @@ fn the_site_of_every_version() {
         assert_eq!(config::version(printed).expect(version), site.version);
         assert!(site.version.to_string().starts_with(version));
     }
+}
+
+#[test]
+fn the_qos_of_every_version() {
     for (version, text) in versions!("qos.txt") {
         let all = qos::read(text).expect(version);
         let small = all.iter().find(|qos| qos.name == "small").expect("small");
@@ -441,6 +449,10 @@ fn the_site_of_every_version() {
             (1_000, "basic,standard")
         );
     }
+}
+
+#[test]
+fn the_shares_of_every_version() {
     for (version, text) in versions!("share.txt") {
         let shares = share::read(text).expect(version);
         let mine = shares
@@ -453,6 +465,10 @@ fn the_site_of_every_version() {
             "{version}"
         );
     }
+}
+
+#[test]
+fn the_reservations_of_every_version() {
     for (version, text) in versions!("reservations.txt") {
         let all = reservation::read(text).expect(version);
         let begin = all[0].start.expect("a start");
@@ -467,138 +483,4 @@ fn the_site_of_every_version() {
             .expect("none")
             .is_empty()
     );
-}
-
-/// What `sbatch` printed after `== OPTIONS`, and its exit code.
-fn refusals(text: &str) -> Vec<(&str, &str)> {
-    text.split("== ")
-        .skip(1)
-        .filter_map(|part| part.split_once('\n'))
-        .filter(|(_, said)| !said.ends_with("code 0\n"))
-        .collect()
-}
-
-#[test]
-fn refusals_of_every_version_are_plain_words() {
-    let expected: &[(&str, ErrorKind, &str)] = &[
-        ("-p gpuu", ErrorKind::Config, "partition `gpuu` unknown"),
-        ("--qos=nosuch", ErrorKind::Config, "QOS `nosuch` unknown"),
-        ("-A nosuch", ErrorKind::Config, "account `nosuch` unknown"),
-        (
-            "--gres=gpu:9",
-            ErrorKind::Refused,
-            "no node of the default partition has what the job asks for",
-        ),
-        ("--gres=gpu:a100:1", ErrorKind::Refused, "no node of"),
-        (
-            "--gres=tpu:1",
-            ErrorKind::Config,
-            "the default partition has no such GPUs",
-        ),
-        ("-c 99", ErrorKind::Refused, "as many CPUs"),
-        ("--mem=99G", ErrorKind::Refused, "as much memory"),
-        ("-N 9", ErrorKind::Refused, "no node of"),
-        (
-            "-t xyz",
-            ErrorKind::Config,
-            "does not understand an option: Invalid --time",
-        ),
-        (
-            "-a 0-99999",
-            ErrorKind::Refused,
-            "more runs than this cluster allows",
-        ),
-        ("-C nosuch", ErrorKind::Config, "feature"),
-        ("-w nosuch", ErrorKind::Config, "node that does not exist"),
-        ("--frob", ErrorKind::Config, "unrecognized option '--frob'"),
-        (
-            "--reservation=",
-            ErrorKind::Refused,
-            "the reservation cannot be used",
-        ),
-        (
-            "-d afterok",
-            ErrorKind::Config,
-            "depends on one that does not exist",
-        ),
-        ("-L nolic", ErrorKind::Config, "licence"),
-        (
-            "--mem=abc",
-            ErrorKind::Config,
-            "does not understand an option",
-        ),
-        (
-            "--signal",
-            ErrorKind::Config,
-            "does not understand an option",
-        ),
-        (
-            "--qos=small",
-            ErrorKind::Refused,
-            "its QOS allows one user only so many jobs, waiting ones included, and that limit is \
-                reached",
-        ),
-        ("-n 100", ErrorKind::Refused, "no node of"),
-        ("--gpus-per-node=9", ErrorKind::Refused, "no node of"),
-        ("-J open", ErrorKind::Refused, "cannot use a path"),
-        (
-            "controller down",
-            ErrorKind::Unreachable,
-            "whether the job was accepted is not known",
-        ),
-        ("munge down", ErrorKind::Unreachable, "who you are"),
-    ];
-    for (version, text) in versions!("refusals.txt") {
-        for (options, said) in refusals(text) {
-            let (_, kind, words) = expected
-                .iter()
-                .find(|(begin, ..)| options.starts_with(begin))
-                .unwrap_or_else(|| panic!("{version}: {options}"));
-            let asked = Asked {
-                qos: Some("nosuch"),
-                account: Some("nosuch"),
-                partitions: &["main", "gpu"],
-                ..Asked::default()
-            };
-            let error = refusal(said, &asked);
-            assert_eq!(error.kind(), *kind, "{version} {options}: {error}");
-            assert!(
-                error.message().contains(words),
-                "{version} {options}: {error}"
-            );
-        }
-    }
-    let near = refusal::explain(
-        "sbatch: error: invalid partition specified: gpuu\nsbatch: error: Batch job submission \
-            failed: Invalid partition name specified\n",
-        &["main", "gpu"],
-    );
-    assert_eq!(near.hints(), ["did you mean `gpu`?"]);
-    let own = refusal::explain(
-        "motd\nsbatch: error: lab rule 7: no jobs on Sundays\nsbatch: error: Batch job submission \
-            failed: Unspecified error\n",
-        &[],
-    );
-    assert_eq!(
-        (own.kind(), own.context()[0].1.as_str()),
-        (
-            ErrorKind::Refused,
-            "lab rule 7: no jobs on Sundays; Unspecified error"
-        )
-    );
-    // The last of them when munge comes back while `sbatch` waits for it.
-    let lost = "sbatch: error: slurm_msg_sendto: address:port=10.77.0.4:6817 msg_type=4003: \
-        Unexpected missing socket error\nsbatch: error: Batch job submission failed: Unexpected \
-            missing socket error\n";
-    for unsure in [
-        "",
-        "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation\n",
-        lost,
-    ] {
-        assert_eq!(
-            refusal::explain(unsure, &[]).kind(),
-            ErrorKind::Unreachable,
-            "{unsure}"
-        );
-    }
 }

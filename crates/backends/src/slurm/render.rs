@@ -3,9 +3,10 @@
 use super::config::SlurmSettings;
 use super::script::Batch;
 use towline_core::cluster::Asked;
-use towline_core::job::Tier;
+use towline_core::job::{Resources, Tier};
 use towline_core::plan::Request;
 use towline_core::quantity::Span;
+use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result, suggest};
 use towline_wire::line::OwnProgram;
 use towline_wire::site::{PartitionFacts, SiteFacts};
@@ -32,25 +33,7 @@ pub(super) fn render(
     )?;
     check_fits(asked, config, site, place)?;
     let is_sweep = asked.runs.len() != 1 || asked.runs[0].id != *asked.id;
-    let gpu_type = resources
-        .instance_type
-        .clone()
-        .filter(|wanted| has_gpu(site, wanted));
-    if let Some(kind) = gpu_type.as_ref().filter(|_| shape.gpus_per_node == 0) {
-        return Err(Error::refused(format!(
-            "`resources.instance_type` asks for GPUs of the kind `{kind}`, and the job for none"
-        ))
-        .hint("ask for some with `-n`, or leave it out"));
-    }
-    let mut native = resources.native.clone();
-    if let Some(other) = resources
-        .instance_type
-        .as_ref()
-        .filter(|wanted| !has_gpu(site, wanted))
-    {
-        // Not a kind of GPU: then a feature of nodes.
-        native.insert(0, format!("--constraint={other}"));
-    }
+    let (gpu_type, native) = machine(resources, shape.gpus_per_node, site)?;
     let time = asked.resolved.time.map(|time| time.0);
     let known = time.or_else(|| place.and_then(|place| place.usual.or(place.longest)));
     let folder = format!("{}/submissions/{}", site.stage, asked.id);
@@ -79,13 +62,7 @@ pub(super) fn render(
         account: resources.account.clone().or_else(|| config.account.clone()),
         array: is_sweep.then(|| format!("1-{}", asked.runs.len())),
         requeue: true,
-        signal: known.map(|seconds| {
-            (
-                "B:USR1".to_owned(),
-                u32::try_from((seconds / 4).clamp(NOTICE_SECONDS.0, NOTICE_SECONDS.1))
-                    .unwrap_or(60),
-            )
-        }),
+        signal: known.map(|seconds| ("B:USR1".to_owned(), notice(seconds))),
         native,
         command: vec![
             program.place(&site.stage),
@@ -97,6 +74,39 @@ pub(super) fn render(
     Ok(Request {
         text: batch.render()?,
     })
+}
+
+/// The kind of GPU that `instance_type` names, and the job's own options with what else it names.
+fn machine(
+    resources: &Resources,
+    gpus_per_node: u32,
+    site: &SiteFacts,
+) -> Result<(Option<String>, Vec<String>)> {
+    let gpu_type = resources
+        .instance_type
+        .clone()
+        .filter(|wanted| has_gpu(site, wanted));
+    if let Some(kind) = gpu_type.as_ref().filter(|_| gpus_per_node == 0) {
+        return Err(Error::refused(format!(
+            "`resources.instance_type` asks for GPUs of the kind `{kind}`, and the job for none"
+        ))
+        .hint("ask for some with `-n`, or leave it out"));
+    }
+    let mut native = resources.native.clone();
+    if let Some(other) = resources
+        .instance_type
+        .as_ref()
+        .filter(|wanted| !has_gpu(site, wanted))
+    {
+        // Not a kind of GPU: then a feature of nodes.
+        native.insert(0, format!("--constraint={other}"));
+    }
+    Ok((gpu_type, native))
+}
+
+/// Seconds between the signal and the end of a job that may take so long.
+fn notice(seconds: u64) -> u32 {
+    u32::try_from((seconds / 4).clamp(NOTICE_SECONDS.0, NOTICE_SECONDS.1)).unwrap_or(60)
 }
 
 fn has_gpu(site: &SiteFacts, kind: &str) -> bool {
@@ -209,14 +219,37 @@ fn check_fits(
     site: &SiteFacts,
     place: Option<&PartitionFacts>,
 ) -> Result<()> {
-    let shape = &asked.resolved.shape;
-    let refuse = |why: String, hint: &str| {
-        Err(Error::refused(format!(
-            "cluster `{}` can never start it: {why}",
-            config.name
+    let refuse = |refusal: Refusal| {
+        Error::refused(format!(
+            "cluster `{}` can never start it: {}",
+            config.name, refusal.why
         ))
-        .hint(hint))
+        .hint(refusal.hint)
     };
+    check_nodes(&asked.resolved.shape, site).map_err(refuse)?;
+    check_array(asked.runs.len(), site).map_err(refuse)?;
+    place.map_or(Ok(()), |place| {
+        check_partition(asked.resolved, place).map_err(refuse)
+    })
+}
+
+/// Why a job can never start, and what to do about it.
+struct Refusal {
+    why: String,
+    hint: String,
+}
+
+impl Refusal {
+    fn new(why: String, hint: impl Into<String>) -> Self {
+        Self {
+            why,
+            hint: hint.into(),
+        }
+    }
+}
+
+/// Some node has as many GPUs and CPUs and as much memory as the job wants of each.
+fn check_nodes(shape: &Shape, site: &SiteFacts) -> std::result::Result<(), Refusal> {
     let most = site.facts.gpus_per_node();
     if shape.gpus_per_node > most {
         let has = if most == 0 {
@@ -224,13 +257,13 @@ fn check_fits(
         } else {
             format!("no node has more than {most}")
         };
-        return refuse(
+        return Err(Refusal::new(
             format!(
                 "it asks for {} GPUs per node and {has}",
                 shape.gpus_per_node
             ),
             "ask for fewer with `-n` or `resources.gpus_per_node`, or more nodes",
-        );
+        ));
     }
     let cpus = site
         .facts
@@ -240,13 +273,13 @@ fn check_fits(
         .max()
         .unwrap_or(u32::MAX);
     if shape.cpus_per_node.is_some_and(|wanted| wanted > cpus) {
-        return refuse(
+        return Err(Refusal::new(
             format!(
                 "it asks for {} CPUs per node and no node has more than {cpus}",
                 shape.cpus_per_node.unwrap_or(0)
             ),
             "ask for fewer with `--cpus`",
-        );
+        ));
     }
     let memory = site
         .facts
@@ -256,36 +289,46 @@ fn check_fits(
         .max()
         .unwrap_or(u64::MAX);
     if let Some(wanted) = shape.memory.filter(|wanted| wanted.0 > memory) {
-        return refuse(
+        return Err(Refusal::new(
             format!(
                 "it asks for {wanted} of memory per node and no node has more than {}",
                 towline_core::quantity::Memory(memory)
             ),
             "ask for less with `--memory`",
-        );
+        ));
     }
+    Ok(())
+}
+
+fn check_array(runs: usize, site: &SiteFacts) -> std::result::Result<(), Refusal> {
     let largest = usize::try_from(site.largest_array).unwrap_or(usize::MAX);
-    if asked.runs.len() >= largest {
-        return refuse(
+    if runs >= largest {
+        return Err(Refusal::new(
             format!(
-                "a sweep of {} runs is more than its largest array ({} tasks)",
-                asked.runs.len(),
+                "a sweep of {runs} runs is more than its largest array ({} tasks)",
                 largest - 1
             ),
             "split the sweep",
-        );
+        ));
     }
-    let Some(place) = place else { return Ok(()) };
-    if shape.nodes > place.nodes {
-        return refuse(
+    Ok(())
+}
+
+fn check_partition(
+    resolved: &Resolved,
+    place: &PartitionFacts,
+) -> std::result::Result<(), Refusal> {
+    let nodes = resolved.shape.nodes;
+    if nodes > place.nodes {
+        return Err(Refusal::new(
             format!(
-                "it asks for {} nodes and partition `{}` has {}",
-                shape.nodes, place.name, place.nodes
+                "it asks for {nodes} nodes and partition `{}` has {}",
+                place.name, place.nodes
             ),
             "ask for fewer nodes",
-        );
+        ));
     }
-    if let (Some(time), Some(longest)) = (asked.resolved.time, place.longest)
+    if let (Some(time), Some(longest)) = (resolved.time, place.longest)
         && time.0 > longest
     {
         let hint = format!(
@@ -293,14 +336,14 @@ fn check_fits(
                 {{when: [time_limit]}}`",
             Span(longest)
         );
-        return refuse(
+        return Err(Refusal::new(
             format!(
                 "it asks for {time} and partition `{}` allows {}",
                 place.name,
                 Span(longest)
             ),
-            &hint,
-        );
+            hint,
+        ));
     }
     Ok(())
 }

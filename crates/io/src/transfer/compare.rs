@@ -147,6 +147,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table of cases")]
     fn size_then_time_then_hash() {
         let time = |seconds| Marks {
             modified: Some((seconds, 0)),

@@ -31,38 +31,7 @@ impl Daemon {
             .take_while(|waiting| waiting.key != run.key)
             .count();
         let free = self.free();
-        let mut waits_for = Vec::new();
-        let mut missing = |short: bool, text: String| {
-            if short {
-                waits_for.push(text);
-            }
-        };
-        missing(
-            run.need.gpus > free.gpus,
-            format!(
-                "{} GPU{} ({} free)",
-                run.need.gpus,
-                if run.need.gpus == 1 { "" } else { "s" },
-                free.gpus
-            ),
-        );
-        missing(
-            run.need.cpus > free.cpus,
-            format!(
-                "{} CPU{} ({} free)",
-                run.need.cpus,
-                if run.need.cpus == 1 { "" } else { "s" },
-                free.cpus
-            ),
-        );
-        missing(
-            run.need.memory > free.memory,
-            format!(
-                "{} memory ({} free)",
-                Memory(run.need.memory),
-                Memory(free.memory)
-            ),
-        );
+        let waits_for = missing(run.need, free);
         let holds = |other: &&super::queue::Run| {
             (run.need.gpus > free.gpus && other.need.gpus > 0)
                 || (run.need.cpus > free.cpus && other.need.cpus > 0)
@@ -74,12 +43,22 @@ impl Daemon {
             .filter(holds)
             .map(|other| other.id.clone())
             .collect();
-        let busy = self
-            .machine
-            .gpus
-            .iter()
-            .filter(|gpu| gpu.busy_with.is_some())
-            .count();
+        let text = self.waiting_text(run, free, &waits_for, ahead);
+        let _ = replies.send(Reply::Explained(Explanation {
+            ahead,
+            waits_for,
+            held_by,
+            text,
+        }));
+    }
+
+    fn waiting_text(
+        &self,
+        run: &super::queue::Run,
+        free: Need,
+        waits_for: &[String],
+        ahead: usize,
+    ) -> String {
         let mut text = match (run.state.runner.is_some(), waits_for.is_empty(), ahead) {
             (true, ..) => "it is being started".to_owned(),
             (false, true, _) if self.runners.trouble().is_some() => {
@@ -111,15 +90,16 @@ impl Daemon {
         if let Some(why) = self.ledger.stalled() {
             text = format!("no run can be started now: {why}");
         }
+        let busy = self
+            .machine
+            .gpus
+            .iter()
+            .filter(|gpu| gpu.busy_with.is_some())
+            .count();
         if busy > 0 && run.need.gpus > free.gpus {
             text += &format!("; {busy} GPU(s) are kept busy by others");
         }
-        let _ = replies.send(Reply::Explained(Explanation {
-            ahead,
-            waits_for,
-            held_by,
-            text,
-        }));
+        text
     }
 
     fn free(&self) -> Need {
@@ -174,4 +154,41 @@ impl Daemon {
             ..Facts::default()
         }
     }
+}
+
+/// What a run needs more of than is free.
+fn missing(need: Need, free: Need) -> Vec<String> {
+    let mut waits_for = Vec::new();
+    let mut add = |is_short: bool, text: String| {
+        if is_short {
+            waits_for.push(text);
+        }
+    };
+    add(
+        need.gpus > free.gpus,
+        format!(
+            "{} GPU{} ({} free)",
+            need.gpus,
+            if need.gpus == 1 { "" } else { "s" },
+            free.gpus
+        ),
+    );
+    add(
+        need.cpus > free.cpus,
+        format!(
+            "{} CPU{} ({} free)",
+            need.cpus,
+            if need.cpus == 1 { "" } else { "s" },
+            free.cpus
+        ),
+    );
+    add(
+        need.memory > free.memory,
+        format!(
+            "{} memory ({} free)",
+            Memory(need.memory),
+            Memory(free.memory)
+        ),
+    );
+    waits_for
 }

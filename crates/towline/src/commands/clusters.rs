@@ -105,6 +105,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         clusters.push(cluster);
     }
+    Ok(Report::new(
+        table(&clusters).render(),
+        &serde_json::json!({ "clusters": clusters }),
+    ))
+}
+
+fn table(clusters: &[Cluster]) -> Table {
     let is_signed_in = clusters
         .iter()
         .any(|cluster| cluster.signed_in_as.is_some());
@@ -122,45 +129,46 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     } else {
         &columns[..6]
     });
-    for cluster in &clusters {
-        let plain = |text: String| (text, Paint::Plain);
-        let mut row = vec![
-            (cluster.name.clone(), Paint::Bold),
-            plain(cluster.kind.to_owned()),
-            plain(if cluster.default {
-                "yes".into()
-            } else {
-                String::new()
-            }),
-            plain(share(cluster.gpus_free, cluster.gpus)),
-            plain(share(
-                cluster.cpus_free.map(u64::from),
-                cluster.cpus.map(u64::from),
-            )),
-            (
-                cluster.state.clone(),
-                if cluster.state == "ready" {
-                    Paint::Good
-                } else {
-                    Paint::Bad
-                },
-            ),
-        ];
-        if is_signed_in {
-            row.push(plain(
-                cluster
-                    .signed_in_as
-                    .as_ref()
-                    .map(|who| who.name.clone())
-                    .unwrap_or_default(),
-            ));
-        }
-        table.row(row);
+    for cluster in clusters {
+        table.row(row(cluster, is_signed_in));
     }
-    Ok(Report::new(
-        table.render(),
-        &serde_json::json!({ "clusters": clusters }),
-    ))
+    table
+}
+
+fn row(cluster: &Cluster, is_signed_in: bool) -> Vec<(String, Paint)> {
+    let plain = |text: String| (text, Paint::Plain);
+    let mut row = vec![
+        (cluster.name.clone(), Paint::Bold),
+        plain(cluster.kind.to_owned()),
+        plain(if cluster.default {
+            "yes".into()
+        } else {
+            String::new()
+        }),
+        plain(share(cluster.gpus_free, cluster.gpus)),
+        plain(share(
+            cluster.cpus_free.map(u64::from),
+            cluster.cpus.map(u64::from),
+        )),
+        (
+            cluster.state.clone(),
+            if cluster.state == "ready" {
+                Paint::Good
+            } else {
+                Paint::Bad
+            },
+        ),
+    ];
+    if is_signed_in {
+        row.push(plain(
+            cluster
+                .signed_in_as
+                .as_ref()
+                .map(|who| who.name.clone())
+                .unwrap_or_default(),
+        ));
+    }
+    row
 }
 
 fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {

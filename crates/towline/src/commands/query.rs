@@ -6,8 +6,9 @@ use crate::context::Context;
 use crate::freshen::freshen;
 use crate::{local_time, logfiles, output};
 use serde::Serialize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use towline_core::cluster::LogSource;
+use towline_core::record::RunRecord;
 use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_wire::report::Run;
@@ -48,6 +49,35 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     freshen(context, &history, &mut records)?;
     let [record] = records;
     crate::far::bring_logs(context, &history, &record.id)?;
+    let (paths, last_of_rank_0) = fetch_logs(context, args, &record)?;
+    if let Some(path) = &last_of_rank_0
+        && !context.json
+    {
+        print_end(path, args.lines)?;
+    }
+    let mut text = String::new();
+    if !paths.is_empty() {
+        text += "log files:\n";
+        for path in &paths {
+            text += &format!("  {path}\n");
+        }
+    }
+    text += &page(&record);
+    Ok(Report::new(
+        text,
+        &Queried {
+            run: Run::from(&record),
+            logs: paths,
+        },
+    ))
+}
+
+/// Copies what is new of every log to `assets/RUN/`: the paths, and that of rank 0's last attempt.
+fn fetch_logs(
+    context: &Context,
+    args: &Args,
+    record: &RunRecord,
+) -> Result<(Vec<String>, Option<PathBuf>)> {
     let folder = context.folder()?.join(&args.to).join(record.id.as_str());
     std::fs::create_dir_all(&folder).map_err(|error| {
         Error::refused(format!("{} cannot be made", folder.display())).source_error(error)
@@ -68,35 +98,33 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         paths.push(path.display().to_string());
     }
-    if let Some(path) = &last_of_rank_0
-        && !context.json
-    {
-        let tail = logfiles::tail_lines(path, args.lines).unwrap_or_default();
-        output::data(&tail)?;
-        if !tail.is_empty() && !tail.ends_with(b"\n") {
-            output::data(b"\n")?;
-        }
+    Ok((paths, last_of_rank_0))
+}
+
+fn print_end(path: &Path, lines: usize) -> Result<()> {
+    let tail = logfiles::tail_lines(path, lines).unwrap_or_default();
+    output::data(&tail)?;
+    if !tail.is_empty() && !tail.ends_with(b"\n") {
+        output::data(b"\n")?;
     }
-    let mut text = String::new();
-    if !paths.is_empty() {
-        text += "log files:\n";
-        for path in &paths {
-            text += &format!("  {path}\n");
-        }
-    }
+    Ok(())
+}
+
+/// The record in the words of ACT's page, which people and scripts of theirs look for; `tow show`
+/// has ours.
+fn page(record: &RunRecord) -> String {
     let now = towline_host::clock::now();
     let elapsed = record
         .started
         .map(|started| human_millis(record.ended.unwrap_or(now).since(started)));
+    let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             text += &format!("{name:<12} {value}\n");
         }
     };
-    // The words are those of ACT's page, which people and scripts of theirs look for; `tow show`
-    // has ours.
     let at = |moment: Option<Moment>| moment.map(local_time::shown).unwrap_or_default();
-    line("status", &ps::state_text(&record));
+    line("status", &ps::state_text(record));
     line("appID", record.id.as_str());
     line("appID-s", record.id.short());
     line("cluster", &record.cluster);
@@ -129,11 +157,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     {
         line("result", &ending.to_string());
     }
-    Ok(Report::new(
-        text,
-        &Queried {
-            run: Run::from(&record),
-            logs: paths,
-        },
-    ))
+    text
 }

@@ -4,11 +4,12 @@ use super::{Report, abort};
 use crate::code;
 use crate::context::Context;
 use crate::output;
-use crate::planning::{CodeChoice, Origin, plan_for, with_defaults};
+use crate::planning::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
 use crate::sending::{reach, send};
 use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::job::{Job, Tier};
+use towline_core::plan::Plan;
 use towline_core::reason::Outcome;
 use towline_core::record::RunRecord;
 use towline_core::resolve::Resolved;
@@ -16,7 +17,7 @@ use towline_core::state::Phase;
 use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
-use towline_engine::history::Target;
+use towline_engine::history::{History, Target};
 use towline_host::crash;
 
 /// Submit the same command, code, size and environment again; the old run is aborted first.
@@ -66,74 +67,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut prepared = Vec::new();
     // Every plan is made before any old run is touched: a refusal changes nothing.
     for target in targets {
-        let again = chosen(&target, args.all)?;
-        let submission = history.submission_of(&again[0].id)?.ok_or_else(|| {
-            Error::not_found(format!("the job of {} is not in the history", target.id()))
-        })?;
-        let plan = submission.plan;
-        if let Some(native) = plan.foreign() {
-            return Err(Error::refused(format!(
-                "{} was submitted by another tool, as {native}: its \
-                code and its data were never here",
-                target.id()
-            ))
-            .hint("submit it once with `tow submit`; from then on it can be done again"));
-        }
-        let mut job: Job = plan.job.clone();
-        job.sweep = sweep_of(&again);
-        if matches!(target, Target::Run(_)) {
-            // One run of a sweep keeps its values and its name.
-            job.name.get_or_insert_with(|| again[0].name.clone());
-        }
-        let cluster = args.to.clone().unwrap_or_else(|| plan.cluster.clone());
-        let total = args.gpus;
-        if args.to.is_some() {
-            job.cluster = towline_core::job::OneOrMany::One(cluster.clone());
-        }
-        if cluster != plan.cluster {
-            // Its old cluster's habits are part of the job by now; the new one's fill what is open.
-            let sweep = std::mem::take(&mut job.sweep);
-            leave(context, &mut job, &plan.cluster)?;
-            if let Some(machine) = &job.resources.instance_type
-                && context.cluster(&cluster)?.caps().fixed_machines
-            {
-                output::hint(&format!(
-                    "`{cluster}` has machines of its own: `instance_type: {machine}` of {} is left \
-                        out",
-                    target.id()
-                ));
-                job.resources.instance_type = None;
-            }
-            job = with_defaults(context, job, &cluster, total)?;
-            job.sweep = sweep;
-        }
-        if let Some(tier) = args.tier {
-            job.resources.tier = Some(tier);
-        }
-        let mut origin = origin(context, &target, &plan.resolved, args.latest_code)?;
-        if matches!(origin.code, CodeChoice::InPlace)
-            && plan.is_here()
-            && !context.cluster(&cluster)?.is_here()
-            && code::stays(&origin.place).is_none()
-        {
-            if !args.latest_code {
-                return Err(Error::refused(format!(
-                    "{} ran in its folder itself: there is no frozen code of it that could travel \
-                        to `{cluster}`",
-                    target.id()
-                ))
-                .hint("`--latest-code` takes what lies in its folder now"));
-            }
-            origin.code = CodeChoice::Today { any_size: true };
-        }
-        let new = plan_for(context, job, &cluster, total, origin)?;
-        reach(&new)?;
-        prepared.push((target, again, new));
+        prepared.push(prepare(context, args, &history, target)?);
     }
     let mut text = String::new();
     let mut rows = Vec::new();
-    for (target, again, mut new) in prepared {
-        let active: Vec<RunId> = again
+    for Again {
+        target,
+        runs,
+        mut new,
+    } in prepared
+    {
+        let active: Vec<RunId> = runs
             .iter()
             .filter(|run| !run.state.phase.is_ended())
             .map(|run| run.id.clone())
@@ -164,6 +108,107 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .hint(hint)
             .done(done),
     )
+}
+
+/// A run or a sweep to do again: those of its runs that are chosen, and the plan of the new ones.
+struct Again {
+    target: Target,
+    runs: Vec<RunRecord>,
+    new: Prepared,
+}
+
+/// Makes the plan. The old runs are not touched yet.
+fn prepare(context: &Context, args: &Args, history: &History, target: Target) -> Result<Again> {
+    let again = chosen(&target, args.all)?;
+    let submission = history.submission_of(&again[0].id)?.ok_or_else(|| {
+        Error::not_found(format!("the job of {} is not in the history", target.id()))
+    })?;
+    let plan = submission.plan;
+    if let Some(native) = plan.foreign() {
+        return Err(Error::refused(format!(
+            "{} was submitted by another tool, as {native}: its \
+                code and its data were never here",
+            target.id()
+        ))
+        .hint("submit it once with `tow submit`; from then on it can be done again"));
+    }
+    let mut job: Job = plan.job.clone();
+    job.sweep = sweep_of(&again);
+    if matches!(target, Target::Run(_)) {
+        // One run of a sweep keeps its values and its name.
+        job.name.get_or_insert_with(|| again[0].name.clone());
+    }
+    let cluster = args.to.clone().unwrap_or_else(|| plan.cluster.clone());
+    if args.to.is_some() {
+        job.cluster = towline_core::job::OneOrMany::One(cluster.clone());
+    }
+    if cluster != plan.cluster {
+        job = move_job(context, job, (&plan.cluster, &cluster), args.gpus, &target)?;
+    }
+    if let Some(tier) = args.tier {
+        job.resources.tier = Some(tier);
+    }
+    let origin = origin_for(context, args, &target, &plan, &cluster)?;
+    let new = plan_for(context, job, &cluster, args.gpus, origin)?;
+    reach(&new)?;
+    Ok(Again {
+        target,
+        runs: again,
+        new,
+    })
+}
+
+/// The job for another cluster. Its old cluster's habits are part of the job by now; the new one's
+/// fill what is open.
+fn move_job(
+    context: &Context,
+    mut job: Job,
+    (old, new): (&str, &str),
+    gpus: Option<u32>,
+    target: &Target,
+) -> Result<Job> {
+    let sweep = std::mem::take(&mut job.sweep);
+    leave(context, &mut job, old)?;
+    if let Some(machine) = &job.resources.instance_type
+        && context.cluster(new)?.caps().fixed_machines
+    {
+        output::hint(&format!(
+            "`{new}` has machines of its own: `instance_type: {machine}` of {} is left \
+                        out",
+            target.id()
+        ));
+        job.resources.instance_type = None;
+    }
+    job = with_defaults(context, job, new, gpus)?;
+    job.sweep = sweep;
+    Ok(job)
+}
+
+/// Where the new run's code comes from. Code that was never frozen cannot travel.
+fn origin_for(
+    context: &Context,
+    args: &Args,
+    target: &Target,
+    plan: &Plan,
+    cluster: &str,
+) -> Result<Origin> {
+    let mut origin = origin(context, target, &plan.resolved, args.latest_code)?;
+    if matches!(origin.code, CodeChoice::InPlace)
+        && plan.is_here()
+        && !context.cluster(cluster)?.is_here()
+        && code::stays(&origin.place).is_none()
+    {
+        if !args.latest_code {
+            return Err(Error::refused(format!(
+                "{} ran in its folder itself: there is no frozen code of it that could travel \
+                        to `{cluster}`",
+                target.id()
+            ))
+            .hint("`--latest-code` takes what lies in its folder now"));
+        }
+        origin.code = CodeChoice::Today { any_size: true };
+    }
+    Ok(origin)
 }
 
 /// Takes out words of its old cluster's own that are only there because all its jobs have them.

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::stores::{self, Stores};
 use crate::{output, transfers};
 use serde_json::json;
+use std::fmt;
 use towline_core::quantity::Size;
 use towline_core::{Error, Result};
 use towline_io::transfer::remove::{Removal, find, remove};
@@ -31,14 +32,82 @@ pub(crate) struct Args {
     yes: bool,
 }
 
+/// One of the paths, and what lies there.
+struct Found {
+    shown: String,
+    path: StorePath,
+    chosen: Removal,
+}
+
+/// All that would go.
+struct Total {
+    files: usize,
+    folders: usize,
+    bytes: u64,
+}
+
+impl Total {
+    fn of(found: &[Found]) -> Self {
+        Self {
+            files: found.iter().map(|one| one.chosen.keys.len()).sum(),
+            folders: found.iter().map(|one| one.chosen.marks.len()).sum(),
+            bytes: found.iter().map(|one| one.chosen.bytes).sum(),
+        }
+    }
+}
+
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} file(s), {}", self.files, Size(self.bytes))?;
+        if self.folders > 0 {
+            write!(f, ", and {} folder marker(s)", self.folders)?;
+        }
+        Ok(())
+    }
+}
+
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
+    let Some(found) = find_all(context, args)? else {
+        return Ok(transfers::interrupted());
+    };
+    let total = Total::of(&found);
+    let value = |done: bool| {
+        json!({
+            "paths": args.paths, "files": total.files, "folders": total.folders,
+            "bytes": total.bytes, "done": done,
+        })
+    };
+    if args.dry_run {
+        return Ok(Report::new(list(&found), &value(false)).hint(format!("would remove {total}")));
+    }
+    if !args.yes {
+        match ask(&found, &total)? {
+            Some(true) => {}
+            Some(false) => return Ok(Report::new("", &value(false)).hint("nothing was removed")),
+            None => return Ok(transfers::interrupted()),
+        }
+    }
+    for one in &found {
+        if stores::drive(remove(&one.path, &one.chosen.keys, &one.chosen.marks))?.is_none() {
+            return Ok(transfers::interrupted());
+        }
+    }
+    let mut report = Report::new("", &value(true));
+    for name in found.iter().flat_map(|one| &one.chosen.unsupported) {
+        report = report.hint(format!("{name} stays: it cannot be named"));
+    }
+    Ok(report.hint(format!("removed {total}")))
+}
+
+/// What lies at each path; nothing if the user interrupts it.
+fn find_all(context: &Context, args: &Args) -> Result<Option<Vec<Found>>> {
     let stores = Stores::new(context);
     let locations = args
         .paths
         .iter()
         .map(|path| stores.location(args.cluster.as_deref(), path))
         .collect::<Result<Vec<_>>>()?;
-    let mut found: Vec<(String, StorePath, Removal)> = Vec::new();
+    let mut found = Vec::new();
     for location in locations {
         let look = async {
             let chosen = find(&location.store_path).await?;
@@ -49,73 +118,54 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
         };
         let Some(chosen) = stores::drive(look)? else {
-            return Ok(transfers::interrupted());
+            return Ok(None);
         };
-        found.push((location.shown, location.store_path, chosen));
+        found.push(Found {
+            shown: location.shown,
+            path: location.store_path,
+            chosen,
+        });
     }
-    let (files, bytes) = found.iter().fold((0, 0), |(files, bytes), (_, _, chosen)| {
-        (files + chosen.keys.len(), bytes + chosen.bytes)
-    });
-    let folders: usize = found.iter().map(|(_, _, chosen)| chosen.marks.len()).sum();
-    let all = format!(
-        "{files} file(s), {}{}",
-        Size(bytes),
-        if folders > 0 {
-            format!(", and {folders} folder marker(s)")
-        } else {
-            String::new()
-        }
-    );
+    Ok(Some(found))
+}
+
+/// Every name that would go, one a line.
+fn list(found: &[Found]) -> String {
+    let mut text = String::new();
+    for key in found.iter().flat_map(|one| &one.chosen.keys) {
+        text += &format!("{key}\n");
+    }
+    for mark in found.iter().flat_map(|one| &one.chosen.marks) {
+        text += &format!("{}/\n", mark.folder);
+    }
+    text
+}
+
+/// Shows what would go, and asks; nothing if the user interrupts it.
+fn ask(found: &[Found], total: &Total) -> Result<Option<bool>> {
+    for Found { path, chosen, .. } in found {
+        output::status(&format!(
+            "{} file(s), {} in {}",
+            chosen.keys.len(),
+            Size(chosen.bytes),
+            path.store.place()
+        ));
+        chosen
+            .keys
+            .iter()
+            .take(5)
+            .for_each(|key| output::status(&format!("  {key}")));
+    }
     let names = found
         .iter()
-        .map(|(shown, _, _)| shown.as_str())
+        .map(|one| one.shown.as_str())
         .collect::<Vec<_>>()
         .join(", ");
-    let value = |done: bool| json!({ "paths": args.paths, "files": files, "folders": folders, "bytes": bytes, "done": done });
-    if args.dry_run {
-        let mut text = String::new();
-        for key in found.iter().flat_map(|(_, _, chosen)| &chosen.keys) {
-            text += &format!("{key}\n");
-        }
-        for mark in found.iter().flat_map(|(_, _, chosen)| &chosen.marks) {
-            text += &format!("{}/\n", mark.folder);
-        }
-        return Ok(Report::new(text, &value(false)).hint(format!("would remove {all}")));
+    if !output::can_ask() {
+        return Err(Error::refused(format!(
+            "removing {names} ({total}) needs a yes, and there is nobody to ask"
+        ))
+        .hint("add --yes"));
     }
-    if !args.yes {
-        for (_, store_path, chosen) in &found {
-            output::status(&format!(
-                "{} file(s), {} in {}",
-                chosen.keys.len(),
-                Size(chosen.bytes),
-                store_path.store.place()
-            ));
-            chosen
-                .keys
-                .iter()
-                .take(5)
-                .for_each(|key| output::status(&format!("  {key}")));
-        }
-        if !output::can_ask() {
-            return Err(Error::refused(format!(
-                "removing {names} ({all}) needs a yes, and there is nobody to ask"
-            ))
-            .hint("add --yes"));
-        }
-        match stores::ask(&format!("remove {names}: {all}?"))? {
-            Some(true) => {}
-            Some(false) => return Ok(Report::new("", &value(false)).hint("nothing was removed")),
-            None => return Ok(transfers::interrupted()),
-        }
-    }
-    for (_, store_path, chosen) in &found {
-        if stores::drive(remove(store_path, &chosen.keys, &chosen.marks))?.is_none() {
-            return Ok(transfers::interrupted());
-        }
-    }
-    let mut report = Report::new("", &value(true));
-    for name in found.iter().flat_map(|(_, _, chosen)| &chosen.unsupported) {
-        report = report.hint(format!("{name} stays: it cannot be named"));
-    }
-    Ok(report.hint(format!("removed {all}")))
+    stores::ask(&format!("remove {names}: {total}?"))
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use towline_core::Result;
 use towline_core::event::Recorded;
 use towline_core::job::Job;
+use towline_core::state::Native;
 use towline_wire::report::{Attempt, Run};
 
 /// Show everything known of a run: what was asked, where it runs, its attempts and events.
@@ -41,7 +42,7 @@ struct Shown {
     job: Option<Job>,
     /// The cluster's own words for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    native: Option<Box<towline_core::state::Native>>,
+    native: Option<Box<Native>>,
     attempts: Vec<Attempt>,
     logs: Vec<String>,
     events: Vec<Recorded>,
@@ -118,96 +119,15 @@ fn events(shown: &Shown) -> String {
 }
 
 fn page(shown: &Shown, state: &str) -> String {
-    let run = &shown.run;
-    let mut text = String::new();
-    let mut line = |name: &str, value: &str| {
-        if !value.is_empty() {
-            text += &format!("{name:<11} {value}\n");
-        }
-    };
-    line("id", &run.id);
-    line("name", &run.name);
-    line("state", state);
-    line("reason", run.detail.as_deref().unwrap_or_default());
-    line("goes on", run.cancel_refused.as_deref().unwrap_or_default());
-    line("command", &run.command);
-    line("cluster", &format!("{} ({} tier)", run.cluster, run.tier));
-    if let Some(native) = &shown.native {
-        let reason = if native.reason.is_empty() || native.reason == "None" {
-            String::new()
-        } else {
-            format!(" ({})", native.reason)
-        };
-        // Once it has ended, the word is that of the last look before.
-        let word = if run.ended.is_some() {
-            String::new()
-        } else {
-            format!("{}{reason} ", native.word)
-        };
-        line(
-            "job",
-            format!("{} {word}{}", native.id, native.hosts.join(",")).trim_end(),
-        );
-        if let Some(url) = &native.url {
-            line("page", url);
-        }
-    }
-    line(
-        "size",
-        &format!(
-            "{} rank(s) on {} node(s), {} GPU(s)",
-            run.ranks, run.nodes, run.gpus
-        ),
-    );
-    line("experiment", run.experiment.as_deref().unwrap_or_default());
-    line("tags", &run.tags.join(", "));
-    line(
-        "values",
-        &run.parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect::<Vec<_>>()
-            .join(" "),
-    );
-    line("sweep", run.sweep.as_deref().unwrap_or_default());
-    line("resubmits", run.resubmits.as_deref().unwrap_or_default());
-    line("created", &shown_text(&run.created));
-    line(
-        "started",
-        &run.started.as_deref().map(shown_text).unwrap_or_default(),
-    );
-    line(
-        "ended",
-        &run.ended.as_deref().map(shown_text).unwrap_or_default(),
-    );
-    line(
-        if shown.snapshot.is_some() {
-            "from"
-        } else {
-            "starts in"
-        },
-        shown.workdir.as_deref().unwrap_or_default(),
-    );
-    line("code", shown.code.as_deref().unwrap_or_default());
-    line("snapshot", shown.snapshot.as_deref().unwrap_or_default());
-    let dirty = if shown.dirty == Some(true) {
-        " and changes on top"
-    } else {
-        ""
-    };
-    line(
-        "commit",
-        &shown
-            .commit
-            .as_deref()
-            .map(|commit| format!("{commit}{dirty}"))
-            .unwrap_or_default(),
-    );
-    line("secrets", &shown.secrets.join(", "));
-    line("folder", &shown.folder);
+    let mut page = Page::default();
+    asked(&mut page, shown, state);
+    times(&mut page, &shown.run);
+    code(&mut page, shown);
+    page.line("secrets", &shown.secrets.join(", "));
+    page.line("folder", &shown.folder);
     for attempt in &shown.attempts {
         let detail = attempt.detail.as_deref().unwrap_or("not ended");
-        line(
+        page.line(
             &format!("attempt {}", attempt.attempt),
             &format!(
                 "{} {detail}",
@@ -218,6 +138,109 @@ fn page(shown: &Shown, state: &str) -> String {
             ),
         );
     }
-    shown.logs.iter().for_each(|log| line("log", log));
-    text
+    shown.logs.iter().for_each(|log| page.line("log", log));
+    page.0
+}
+
+/// Lines of a name and a value.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    /// Adds a line; nothing is known of an empty value, and it has none.
+    fn line(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.0 += &format!("{name:<11} {value}\n");
+        }
+    }
+
+    fn maybe(&mut self, name: &str, value: Option<&str>) {
+        self.line(name, value.unwrap_or_default());
+    }
+}
+
+/// What was asked, of which cluster, and how it stands.
+fn asked(page: &mut Page, shown: &Shown, state: &str) {
+    let run = &shown.run;
+    page.line("id", &run.id);
+    page.line("name", &run.name);
+    page.line("state", state);
+    page.maybe("reason", run.detail.as_deref());
+    page.maybe("goes on", run.cancel_refused.as_deref());
+    page.line("command", &run.command);
+    page.line("cluster", &format!("{} ({} tier)", run.cluster, run.tier));
+    if let Some(native) = &shown.native {
+        native_job(page, native, run.ended.is_some());
+    }
+    page.line(
+        "size",
+        &format!(
+            "{} rank(s) on {} node(s), {} GPU(s)",
+            run.ranks, run.nodes, run.gpus
+        ),
+    );
+    page.maybe("experiment", run.experiment.as_deref());
+    page.line("tags", &run.tags.join(", "));
+    page.line(
+        "values",
+        &run.parameters
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect::<Vec<_>>()
+            .join(" "),
+    );
+    page.maybe("sweep", run.sweep.as_deref());
+    page.maybe("resubmits", run.resubmits.as_deref());
+}
+
+/// The cluster's own words for the job.
+fn native_job(page: &mut Page, native: &Native, is_ended: bool) {
+    let reason = if native.reason.is_empty() || native.reason == "None" {
+        String::new()
+    } else {
+        format!(" ({})", native.reason)
+    };
+    // Once it has ended, the word is that of the last look before.
+    let word = if is_ended {
+        String::new()
+    } else {
+        format!("{}{reason} ", native.word)
+    };
+    page.line(
+        "job",
+        format!("{} {word}{}", native.id, native.hosts.join(",")).trim_end(),
+    );
+    if let Some(url) = &native.url {
+        page.line("page", url);
+    }
+}
+
+fn times(page: &mut Page, run: &Run) {
+    let at = |text: Option<&str>| text.map(shown_text).unwrap_or_default();
+    page.line("created", &shown_text(&run.created));
+    page.line("started", &at(run.started.as_deref()));
+    page.line("ended", &at(run.ended.as_deref()));
+}
+
+fn code(page: &mut Page, shown: &Shown) {
+    let workdir = if shown.snapshot.is_some() {
+        "from"
+    } else {
+        "starts in"
+    };
+    page.maybe(workdir, shown.workdir.as_deref());
+    page.maybe("code", shown.code.as_deref());
+    page.maybe("snapshot", shown.snapshot.as_deref());
+    let dirty = if shown.dirty == Some(true) {
+        " and changes on top"
+    } else {
+        ""
+    };
+    let commit = shown.commit.as_deref();
+    page.line(
+        "commit",
+        &commit
+            .map(|commit| format!("{commit}{dirty}"))
+            .unwrap_or_default(),
+    );
 }

@@ -6,9 +6,9 @@ use crate::context::Context;
 use crate::follow::wait_for;
 use towline_core::quantity::Span;
 use towline_core::reason::{Ending, Outcome};
-use towline_core::state::Phase;
+use towline_core::state::{Phase, RunState};
 use towline_core::{Result, RunId};
-use towline_engine::history::Filter;
+use towline_engine::history::{Filter, History};
 use towline_wire::report::{Run, Runs};
 
 /// Wait until runs have ended; leaves with the first code that is not 0.
@@ -35,35 +35,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             None => Ok(Report::new("", &serde_json::json!({ "runs": [] }))),
         };
     };
-    let mut runs: Vec<RunId> = Vec::new();
-    for text in &args.runs {
-        runs.extend(
-            history
-                .find_to_read(text)?
-                .runs()
-                .iter()
-                .map(|run| run.id.clone()),
-        );
-    }
-    if args.runs.is_empty() {
-        let phases = vec![
-            Phase::Drafted,
-            Phase::Staging,
-            Phase::Submitting,
-            Phase::Queued,
-            Phase::Running,
-        ];
-        runs.extend(
-            history
-                .list(&Filter {
-                    phases,
-                    ..Filter::default()
-                })?
-                .into_iter()
-                .rev()
-                .map(|run| run.id),
-        );
-    }
+    let runs = wanted(&history, &args.runs)?;
     let states = wait_for(
         context,
         &runs,
@@ -74,20 +46,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut rows = Vec::new();
     let mut first: Option<(u8, String)> = None;
     for (id, state) in runs.iter().zip(&states) {
-        let ending = state.ending.clone().unwrap_or_else(Ending::success);
-        let lost = state.phase == Phase::Ended(Outcome::Lost);
-        let code = if lost {
-            towline_core::ErrorKind::Lost.exit_code()
-        } else {
-            u8::try_from(ending.passed_code() & 0xff).unwrap_or(1)
-        };
         text += &format!("{id} {}\n", state.phase.word());
+        let (code, why) = code(state);
         if code != 0 && first.is_none() {
-            let why = if lost {
-                LOST.to_owned()
-            } else {
-                ending.to_string()
-            };
             first = Some((
                 code,
                 format!("{id} {}: {why}; code {code}", state.phase.word()),
@@ -108,4 +69,48 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         },
         None => report,
     })
+}
+
+/// The runs that are named; all that have not ended if none is.
+fn wanted(history: &History, texts: &[String]) -> Result<Vec<RunId>> {
+    let mut runs: Vec<RunId> = Vec::new();
+    for text in texts {
+        runs.extend(
+            history
+                .find_to_read(text)?
+                .runs()
+                .iter()
+                .map(|run| run.id.clone()),
+        );
+    }
+    if texts.is_empty() {
+        let phases = vec![
+            Phase::Drafted,
+            Phase::Staging,
+            Phase::Submitting,
+            Phase::Queued,
+            Phase::Running,
+        ];
+        runs.extend(
+            history
+                .list(&Filter {
+                    phases,
+                    ..Filter::default()
+                })?
+                .into_iter()
+                .rev()
+                .map(|run| run.id),
+        );
+    }
+    Ok(runs)
+}
+
+/// The code that this verb leaves with because of a run, and why.
+fn code(state: &RunState) -> (u8, String) {
+    if state.phase == Phase::Ended(Outcome::Lost) {
+        return (towline_core::ErrorKind::Lost.exit_code(), LOST.to_owned());
+    }
+    let ending = state.ending.clone().unwrap_or_else(Ending::success);
+    let code = u8::try_from(ending.passed_code() & 0xff).unwrap_or(1);
+    (code, ending.to_string())
 }

@@ -30,6 +30,26 @@ const LESS: &str = "abort it and submit it with less, or use another tier";
 const USED_UP: &str = "use another account or tier, or ask the site's staff for more";
 
 pub(super) fn explain(word: &str) -> Option<Explanation> {
+    in_words(&read(word)?)
+}
+
+/// The parts that the name of a limit is built from.
+struct Parts<'w> {
+    /// "its QOS" or "your account".
+    owner: &'static str,
+    /// `Grp`, `Max` or `Min`.
+    bound: &'static str,
+    /// What is counted, as "so many GPUs" and as the word in front of "minutes".
+    much: &'static str,
+    unit: &'static str,
+    /// Empty, `Minutes`, `RunMinutes` or `RunMins`.
+    minutes: &'w str,
+    /// Empty, `Account`, `Job`, `Node` or `User`.
+    per: &'w str,
+    whom: &'static str,
+}
+
+fn read(word: &str) -> Option<Parts<'_>> {
     let (owner, rest) = if let Some(rest) = word.strip_prefix("QOS") {
         ("its QOS", rest)
     } else if let Some(rest) = word.strip_prefix("Assoc") {
@@ -60,6 +80,27 @@ pub(super) fn explain(word: &str) -> Option<Explanation> {
         (_, "User" | "") => "one user",
         _ => return None,
     };
+    Some(Parts {
+        owner,
+        bound,
+        much,
+        unit,
+        minutes,
+        per,
+        whom,
+    })
+}
+
+fn in_words(parts: &Parts<'_>) -> Option<Explanation> {
+    let Parts {
+        owner,
+        bound,
+        much,
+        unit,
+        minutes,
+        per,
+        whom,
+    } = *parts;
     let explained = |text: String, next: &str, forever: bool| {
         Some(Explanation {
             text,

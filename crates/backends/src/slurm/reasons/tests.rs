@@ -80,6 +80,7 @@ fn every_reason_has_words_of_its_own() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn limits_of_qos_and_accounts_are_told_by_pattern() {
     for (word, text, forever) in [
         (

@@ -1,8 +1,8 @@
 //! What to do about an ending.
 
 use super::rank_option;
-use towline_core::reason::Cause;
-use towline_core::reason::Ending;
+use towline_core::reason::{Cause, Ending};
+
 /// What to do when the logs tell nothing more.
 pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
     let again = format!("tow resubmit {short}");
@@ -64,84 +64,78 @@ pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<boo
             Some(false),
             image_advice(ending.detail.as_deref().unwrap_or_default(), short),
         ),
-        Some(Cause::NotStarted) if ending.detail.as_deref().is_some_and(is_no_room) => (
+        Some(Cause::NotStarted) => not_started(ending, short, is_here),
+        _ => own_end(ending, short),
+    }
+}
+
+/// About a program that never ran: by the words of its ending.
+fn not_started(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
+    let detail = ending.detail.as_deref().unwrap_or_default();
+    if is_no_room(detail) {
+        (
             Some(true),
             format!(
-                "make room on the disk named above (`tow prune` removes old runs \
-                here); then {again}"
+                "make room on the disk named above (`tow prune` removes old runs here); then tow \
+                resubmit {short}"
             ),
-        ),
-        Some(Cause::NotStarted)
-            if ending
-                .detail
-                .as_deref()
-                .is_some_and(|detail| detail.contains("laid out")) =>
-        {
-            (
-                None,
-                "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the \
-                code anew"
-                    .into(),
-            )
-        }
-        Some(Cause::NotStarted)
-            if ending
-                .detail
-                .as_deref()
-                .is_some_and(|detail| detail.contains("`stage`")) =>
-        {
-            (
-                Some(false),
-                "name a folder as `stage` of the cluster that its login host and its \
-                nodes share"
-                    .into(),
-            )
-        }
-        Some(Cause::NotStarted) if is_here => (
-            Some(false),
-            "check the program's name and that it \
-            is executable; PATH is the submitting shell's"
+        )
+    } else if detail.contains("laid out") {
+        (
+            None,
+            "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code \
+            anew"
                 .into(),
-        ),
-        Some(Cause::NotStarted) => (
+        )
+    } else if detail.contains("`stage`") {
+        (
+            Some(false),
+            "name a folder as `stage` of the cluster that its login host and its nodes share"
+                .into(),
+        )
+    } else if is_here {
+        (
+            Some(false),
+            "check the program's name and that it is executable; PATH is the submitting shell's"
+                .into(),
+        )
+    } else {
+        (
             Some(false),
             format!(
-                "what is named above is not there on the \
-            node: a program, a folder or a store; then {again}"
+                "what is named above is not there on the node: a program, a folder or a store; \
+                then tow resubmit {short}"
             ),
-        ),
-        Some(Cause::Signal)
-            if ending
-                .first_failure
-                .as_ref()
-                .and_then(|failure| failure.signal)
-                == Some(9) =>
-        {
-            (
-                None,
-                "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, \
-                or set `--memory` so that it is told apart"
-                    .into(),
-            )
-        }
-        _ => {
-            let failure = ending.first_failure.as_ref();
-            let meaning = failure
-                .and_then(|failure| failure.exit_code)
-                .map(meaning)
-                .unwrap_or_default();
-            (
-                None,
-                format!(
-                    "{meaning}read the end of its log: tow logs \
-                {short}{}",
-                    failure
-                        .map(|failure| rank_option(failure.rank))
-                        .unwrap_or_default()
-                ),
-            )
-        }
+        )
     }
+}
+
+/// About a program that ended by itself or by a signal.
+fn own_end(ending: &Ending, short: &str) -> (Option<bool>, String) {
+    let failure = ending.first_failure.as_ref();
+    if ending.cause == Some(Cause::Signal) && failure.and_then(|failure| failure.signal) == Some(9)
+    {
+        return (
+            None,
+            "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set \
+            `--memory` so that it is told apart"
+                .into(),
+        );
+    }
+    let meaning = failure
+        .and_then(|failure| failure.exit_code)
+        .map(meaning)
+        .unwrap_or_default();
+    (
+        None,
+        format!(
+            "{meaning}read the end of its log: tow logs \
+                {short}{}",
+            failure
+                .map(|failure| rank_option(failure.rank))
+                .unwrap_or_default()
+        ),
+    )
 }
 
 /// By the system's words, and by our own where code does not fit.
