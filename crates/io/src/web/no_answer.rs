@@ -28,7 +28,7 @@ pub enum Cause {
     Status(StatusCode),
 }
 
-/// Why [`Web::ask`] gave up.
+/// Why [`super::Web::ask`] gave up.
 #[derive(Debug)]
 pub enum AskError<E> {
     Unmade(E),
