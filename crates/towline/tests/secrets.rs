@@ -8,6 +8,8 @@ use towline_core::RunId;
 use towline_core::cluster::LogSource;
 use towline_testkit::{Home, exposure, until};
 
+// One of the tests looks through every process of the machine for these two: no other test, which
+// runs at the same time, may use them.
 const NAMED: &str = "canary-named-7f3a9c";
 const INHERITED: &str = "canary-inherited-51d08b";
 
@@ -136,7 +138,7 @@ fn the_job_sees_them_and_nothing_else_does() {
 /// the history are closed by themselves.
 #[test]
 fn nobody_else_can_look_into_what_is_kept() {
-    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("MY_NAMED", NAMED);
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("MY_NAMED", "a value of another test");
     let submitted = home
         .tow_with_open_umask([
             "submit",
@@ -173,7 +175,8 @@ fn nobody_else_can_look_into_what_is_kept() {
 
 #[test]
 fn after_a_crash_the_next_daemon_sweeps_up() {
-    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("HF_TOKEN", INHERITED);
+    let secret = "canary-after-a-crash-0c71e2";
+    let home = Home::new(env!("CARGO_BIN_EXE_tow")).with("HF_TOKEN", secret);
     let id = home
         .tow([
             "submit",
@@ -187,7 +190,7 @@ fn after_a_crash_the_next_daemon_sweeps_up() {
         home.project().join("seen").exists().then_some(())
     });
     assert_eq!(
-        holding(&home.path("state"), INHERITED).len(),
+        holding(&home.path("state"), secret).len(),
         1,
         "it is kept while the job runs"
     );
@@ -196,7 +199,7 @@ fn after_a_crash_the_next_daemon_sweeps_up() {
     // The ending runner starts the next daemon, which records the end and drops the secret.
     home.wait_for_state(&id, "succeeded");
     until("nothing on disk to hold it", || {
-        holding(&home.path("state"), INHERITED)
+        holding(&home.path("state"), secret)
             .is_empty()
             .then_some(())
     });
@@ -204,7 +207,7 @@ fn after_a_crash_the_next_daemon_sweeps_up() {
 
 #[test]
 fn a_resubmission_reads_them_anew_and_is_refused_without() {
-    let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).with("MY_NAMED", NAMED);
+    let mut home = Home::new(env!("CARGO_BIN_EXE_tow")).with("MY_NAMED", "a value of another test");
     let id = home
         .tow([
             "submit",

@@ -4,13 +4,15 @@ use crate::lab::{Lab, together, until_within};
 use std::fs;
 use towline_testkit::real::slurm::Options;
 
-/// Ends at its second start; says what it saw, each signal too.
+/// Ends at its second start; says what it saw, each signal too. It speaks when it is older than a
+/// second: a younger one may receive the signal twice, because it may have missed the first.
 const BASIC: &str = "
 name: low
 script: |
   exec 2>/dev/null
-  echo attempt $TOW_ATTEMPT begins
   trap 'echo attempt $TOW_ATTEMPT leaves; left=1' TERM
+  sleep 1.1
+  echo attempt $TOW_ATTEMPT begins
   if [ $TOW_ATTEMPT = 1 ]; then
     while [ -z $left ]; do sleep 0.1; done
     for more in 1 2 3 4 5 6 7 8; do sleep 0.1; done
