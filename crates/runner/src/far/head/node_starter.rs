@@ -3,6 +3,7 @@
 use super::{Head, NODE_END_SLACK};
 use crate::far::{HEAD_PID_VARIABLE, NODE_VERB, scheduler};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +14,8 @@ use towline_core::cluster::Claim;
 /// The process that runs on the only node, or that starts the runners on several.
 pub(super) struct NodeStarter {
     pub(super) child: Child,
+    /// Becomes readable when the child ends, on kernels that have it.
+    ended: Option<OwnedFd>,
     /// The first error that `srun` printed.
     error: Arc<Mutex<Option<String>>>,
     listener: Option<JoinHandle<()>>,
@@ -32,11 +35,19 @@ impl NodeStarter {
                     .spawn(move || pass_on(stderr, &first_error))
             })
             .transpose()?;
+        let pid = rustix::process::Pid::from_child(&child);
+        let ended = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
         Ok(Self {
             child,
+            ended: ended.ok(),
             error,
             listener,
         })
+    }
+
+    /// Becomes readable when the child ends.
+    pub(super) fn watch(&self) -> Vec<BorrowedFd<'_>> {
+        self.ended.iter().map(AsFd::as_fd).collect()
     }
 
     /// The first error that `srun` printed. Called once it has ended.

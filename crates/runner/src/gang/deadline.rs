@@ -1,7 +1,6 @@
 //! Watches for the end of a job's time. The scheduler's own warning signal is only a reason to ask
 //! it, because it sends that signal too early to a job that it has started again.
 
-use super::scheduler;
 use std::time::{Duration, Instant};
 
 /// The shortest and the longest time between SIGTERM and the time limit.
@@ -11,7 +10,6 @@ const MIN_QUERY_INTERVAL: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Deadline {
-    job: String,
     /// When the time is up; `None` if there is no limit, or none is known.
     end: Option<Instant>,
     lead: Duration,
@@ -19,14 +17,12 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    pub(super) fn of(job: &str) -> Self {
-        let left = scheduler::time_left(job);
+    pub(super) fn new(left: Option<Duration>) -> Self {
         let lead = left.map_or(WARNING_LEAD_TIMES.1, |left| {
             (left / 4).clamp(WARNING_LEAD_TIMES.0, WARNING_LEAD_TIMES.1)
         });
         let now = Instant::now();
         Self {
-            job: job.to_owned(),
             end: left.map(|left| now + left),
             lead,
             asked: now,
@@ -34,17 +30,21 @@ impl Deadline {
     }
 
     /// Whether the ranks must be ended now, so that their grace fits before the limit.
-    pub(super) fn is_near(&mut self, signalled: bool) -> bool {
+    pub(super) fn is_near(
+        &mut self,
+        is_warned: bool,
+        time_left: impl Fn() -> Option<Duration>,
+    ) -> bool {
         let near = |end: Option<Instant>, lead: Duration| {
             end.is_some_and(|end| end.saturating_duration_since(Instant::now()) <= lead)
         };
-        if !signalled && !near(self.end, self.lead) {
+        if !is_warned && !near(self.end, self.lead) {
             return false;
         }
-        if signalled || self.asked.elapsed() >= MIN_QUERY_INTERVAL {
+        if is_warned || self.asked.elapsed() >= MIN_QUERY_INTERVAL {
             self.asked = Instant::now();
             // A scheduler that does not answer has not extended the time.
-            if let Some(left) = scheduler::time_left(&self.job) {
+            if let Some(left) = time_left() {
                 self.end = Some(Instant::now() + left);
             }
         }
