@@ -155,6 +155,35 @@ pub fn overriding(script: &str) -> Vec<&'static str> {
         .collect()
 }
 
+/// The value of an option that a script was rendered with; the last one counts.
+pub fn option<'a>(script: &'a str, name: &str) -> Option<&'a str> {
+    script
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("#SBATCH --")?
+                .strip_prefix(name)?
+                .strip_prefix('=')
+        })
+        .next_back()
+}
+
+/// The name of the file that a job prints to, as a pattern for [`Batch::output`].
+pub const fn output_pattern(is_array: bool) -> &'static str {
+    if is_array {
+        "slurm-%A_%a.out"
+    } else {
+        "slurm-%j.out"
+    }
+}
+
+/// The name that [`output_pattern`] gives to the file of a job, or of a task of an array.
+pub fn output_name(job: &str, task: Option<u32>) -> String {
+    task.map_or_else(
+        || format!("slurm-{job}.out"),
+        |task| format!("slurm-{job}_{task}.out"),
+    )
+}
+
 /// The option that a variable stands for; those without one would change what `sbatch` does.
 const OVERRIDING: &[(&str, &str)] = &[
     ("", "SBATCH_WAIT"),
@@ -354,6 +383,21 @@ exec /bin/sh -c 'echo it'\''s
         ] {
             assert!(batch.render().is_err(), "{batch:?}");
         }
+    }
+
+    #[test]
+    fn the_output_of_a_job_is_found_by_its_pattern() {
+        let one = output_pattern(false).replace("%j", "7");
+        assert_eq!(output_name("7", None), one);
+        let task = output_pattern(true).replace("%A", "7").replace("%a", "3");
+        assert_eq!(output_name("7", Some(3)), task);
+    }
+
+    #[test]
+    fn the_last_line_of_an_option_counts() {
+        let script = "#!/bin/sh\n#SBATCH --qos=low\n#SBATCH --qos=high\n#SBATCH --qosx=no\n";
+        assert_eq!(option(script, "qos"), Some("high"));
+        assert_eq!(option(script, "partition"), None);
     }
 
     #[test]
