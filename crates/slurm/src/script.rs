@@ -1,7 +1,7 @@
 //! The batch script: readable `#SBATCH` lines, then the one command. Pure.
 
 use std::fmt::Write;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, quote};
 
 /// What `sbatch` is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ impl Batch {
                 ));
             }
             text.push(' ');
-            text.push_str(&quoted(word));
+            text.push_str(&quote::word(word));
         }
         text.push('\n');
         Ok(text)
@@ -239,19 +239,6 @@ fn directive(value: &str) -> String {
         value.to_owned()
     } else {
         format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
-    }
-}
-
-/// A word for `sh`.
-fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c));
-    if plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
