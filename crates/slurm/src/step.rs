@@ -47,9 +47,22 @@ pub fn beside(version: &str, environment: &[String], job: &str, host: &str) -> V
     argv
 }
 
+/// The error in a line of `srun`'s stderr, if it is one.
+pub fn error(line: &str) -> Option<&str> {
+    line.trim().strip_prefix("srun: error: ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_srun_is_told_from_what_a_program_prints() {
+        let line = "srun: error: c2: task 1: Killed\n";
+        assert_eq!(error(line), Some("c2: task 1: Killed"));
+        assert_eq!(error("error: no such file\n"), None);
+        assert_eq!(error("srun: job 7 queued\n"), None);
+    }
 
     #[test]
     fn a_step_beside_others_asks_for_what_its_version_shares() {

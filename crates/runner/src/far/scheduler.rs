@@ -30,6 +30,16 @@ pub(super) fn this_task() -> Option<u32> {
     this_job().task
 }
 
+/// The number of this node in its step; 0 where the job has only one.
+pub(super) fn this_node() -> u32 {
+    this_job().node.unwrap_or(0)
+}
+
+/// The numbers of the job's GPUs on this node.
+pub(super) fn this_node_gpus() -> Vec<u32> {
+    this_job().gpus
+}
+
 /// The hosts of this job, by node.
 pub(super) fn hosts() -> io::Result<Vec<String>> {
     let own = || {
