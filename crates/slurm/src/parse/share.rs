@@ -31,7 +31,7 @@ pub struct Share {
     pub fair_share: Option<f64>,
 }
 
-/// Reads the answer to [`words`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Vec<Share>> {
     text.lines()
         .filter(|line| !line.trim().is_empty())
