@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use towline_core::cluster::{FileEntry, LogBytes, LogLength};
 use towline_core::{Error, Result};
-use towline_wire::layout::parse_log_name;
+use towline_wire::log_name::LogName;
 
 /// Entries of one listing.
 const MAX_ENTRIES: usize = 200_000;
@@ -23,14 +23,14 @@ pub fn logs(folder: &Path) -> Result<Vec<LogLength>> {
     };
     let mut logs = Vec::new();
     for entry in entries.flatten() {
-        if let Some((attempt, source)) = entry.file_name().to_str().and_then(parse_log_name) {
+        if let Some(log) = entry.file_name().to_str().and_then(LogName::from_file) {
             let length = entry
                 .metadata()
                 .map_err(|error| failed(&entry.path(), error))?
                 .len();
             logs.push(LogLength {
-                attempt,
-                source,
+                attempt: log.attempt,
+                source: log.source,
                 length,
             });
         }

@@ -8,7 +8,8 @@ use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending};
 use towline_core::why::last_lines;
 use towline_core::{Error, Result};
-use towline_wire::layout::{StateFolder, log_name, parse_log_name};
+use towline_wire::layout::StateFolder;
+use towline_wire::log_name::LogName;
 
 #[derive(Debug, Clone)]
 pub(crate) struct LogFile {
@@ -31,10 +32,10 @@ pub(crate) fn list(state: &StateFolder, run: &RunId) -> Result<Vec<LogFile>> {
         })?
         .into_iter()
         .filter_map(|entry| {
-            let (attempt, source) = parse_log_name(entry.file_name().to_str()?)?;
+            let log = LogName::from_file(entry.file_name().to_str()?)?;
             Some(LogFile {
-                attempt,
-                source,
+                attempt: log.attempt,
+                source: log.source,
                 path: entry.path(),
             })
         })
@@ -135,7 +136,7 @@ pub(crate) fn before_it_began(
 /// Brings the copy of a log in `assets/<run>/` up to date by appending what is new. A copy that
 /// is longer than its log (the job truncated it) is made anew, and that is told.
 pub(crate) fn copy_new_bytes(log: &LogFile, to: &Path) -> Result<(PathBuf, bool)> {
-    let target = to.join(log_name(log.attempt, log.source));
+    let target = to.join(LogName::new(log.attempt, log.source).file());
     let failed = |error| {
         Error::refused(format!("{} cannot be written", target.display())).source_error(error)
     };

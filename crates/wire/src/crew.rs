@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
 use towline_core::cluster::AttemptReport;
-use towline_core::cluster::LogSource;
 use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
@@ -130,7 +129,6 @@ pub enum ToNode {
 
 /// Names of objects below the stage.
 pub mod keys {
-    use super::LogSource;
     use towline_core::RunId;
 
     /// The folder of a run whose files are kept.
@@ -160,52 +158,8 @@ pub mod keys {
     pub fn logs(run: &RunId) -> String {
         format!("runs/{run}/logs/")
     }
-    /// Below a run: the folder of one log.
-    pub fn log(attempt: u32, source: LogSource) -> String {
-        match source {
-            LogSource::Rank(rank) => format!("logs/attempt-{attempt}.rank-{rank}"),
-            LogSource::SetUp(node) => format!("logs/attempt-{attempt}.setup-{node}"),
-        }
-    }
-    /// The name of a part in that folder.
+    /// The name of a part in the folder of its log, [`crate::log_name::LogName::folder`].
     pub fn part(index: u64) -> String {
         format!("{index:06}")
-    }
-    /// `attempt-1.rank-0/000000`, below the folder of logs.
-    pub fn parse_part(name: &str) -> Option<(u32, LogSource, u64)> {
-        let (log, index) = name.split_once('/')?;
-        let (attempt, source) = log.strip_prefix("attempt-")?.split_once('.')?;
-        let source = match source.split_once('-')? {
-            ("rank", number) => LogSource::Rank(number.parse().ok()?),
-            ("setup", number) => LogSource::SetUp(number.parse().ok()?),
-            _ => return None,
-        };
-        Some((attempt.parse().ok()?, source, index.parse().ok()?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_read_as_it_is_named() {
-        for source in [LogSource::Rank(0), LogSource::Rank(31), LogSource::SetUp(2)] {
-            let name = format!("{}/{}", keys::log(12, source), keys::part(3));
-            assert_eq!(
-                keys::parse_part(name.strip_prefix("logs/").expect("below")),
-                Some((12, source, 3))
-            );
-        }
-        for odd in [
-            "",
-            "x",
-            "attempt-1/0",
-            "attempt-1.rank-x/0",
-            "attempt-1.rank-0/",
-            "attempt-1.rank-0/0/1",
-        ] {
-            assert_eq!(keys::parse_part(odd), None, "{odd}");
-        }
     }
 }

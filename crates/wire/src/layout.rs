@@ -1,5 +1,6 @@
 //! Where things lie in the state folder. Only names are made here; nothing is opened.
 
+use crate::log_name::LogName;
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
 use towline_core::cluster::LogSource;
@@ -51,7 +52,7 @@ impl StateFolder {
         self.runs().join(run.as_str())
     }
     pub fn log(&self, run: &RunId, attempt: u32, source: LogSource) -> PathBuf {
-        self.run(run).join(log_name(attempt, source))
+        self.run(run).join(LogName::new(attempt, source).file())
     }
     /// The tree a run starts in.
     pub fn code(&self, run: &RunId) -> PathBuf {
@@ -137,39 +138,3 @@ pub const DAEMON_SOCKET: &str = "daemon.sock";
 
 /// The socket of a tunnel's supervisor, inside its folder.
 pub const TUNNEL_SOCKET: &str = "control.sock";
-
-/// `attempt-1.rank-0.log`
-pub fn log_name(attempt: u32, source: LogSource) -> String {
-    match source {
-        LogSource::Rank(rank) => format!("attempt-{attempt}.rank-{rank}.log"),
-        LogSource::SetUp(node) => format!("attempt-{attempt}.setup-{node}.log"),
-    }
-}
-
-/// The attempt and source a log's file name tells.
-pub fn parse_log_name(name: &str) -> Option<(u32, LogSource)> {
-    let (attempt, source) = name
-        .strip_prefix("attempt-")?
-        .strip_suffix(".log")?
-        .split_once('.')?;
-    let source = match source.split_once('-')? {
-        ("rank", rank) => LogSource::Rank(rank.parse().ok()?),
-        ("setup", node) => LogSource::SetUp(node.parse().ok()?),
-        _ => return None,
-    };
-    Some((attempt.parse().ok()?, source))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log_names_read_back() {
-        for source in [LogSource::Rank(7), LogSource::SetUp(0)] {
-            assert_eq!(parse_log_name(&log_name(3, source)), Some((3, source)));
-        }
-        assert_eq!(parse_log_name("attempt-1.script"), None);
-        assert_eq!(parse_log_name("../x"), None);
-    }
-}

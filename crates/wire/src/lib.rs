@@ -10,6 +10,7 @@ pub mod heartbeat;
 pub mod journal;
 pub mod layout;
 pub mod line;
+pub mod log_name;
 pub mod report;
 pub mod runner;
 pub mod site;

@@ -252,7 +252,7 @@ mod tests {
                 .and_then(|name| name.to_str())
                 .expect("a name");
             assert_eq!(
-                crate::layout::parse_log_name(name),
+                crate::log_name::LogName::from_file(name),
                 None,
                 "{name} is no log"
             );

@@ -6,6 +6,7 @@ use super::client::CALL_BATCH;
 use super::cluster::AzureCluster;
 use super::logs::{log_refusal, ranged, which, whole_length};
 use super::observe::job_name;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use towline_core::cloud::{Audience, Call};
@@ -21,6 +22,14 @@ const MOST_PAGES: usize = 200;
 const MOST_SYSTEM_LOGS: usize = 12;
 const SYSTEM_LOG_BYTES: u64 = 32 << 10;
 const SYSTEM_LOG_LINES: usize = 8;
+
+/// Escaped in the path of a file: all but what RFC 3986 calls unreserved, and the slash.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
 
 /// Folders of run history that no program of ours writes: they are there for every job.
 const OF_THE_PLATFORM: [&str; 4] = ["system_logs", "user_logs", "azureml-logs", "logs"];
@@ -109,16 +118,7 @@ impl AzureCluster {
             return Ok(Vec::new());
         };
         let experiment = run["experimentId"].as_str().unwrap_or_default();
-        let encoded: String = path
-            .bytes()
-            .map(|byte| {
-                if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            })
-            .collect();
+        let encoded = utf8_percent_encode(path, IN_PATH);
         let base = format!(
             "{}/history/v1.0{}/experimentids/{experiment}/runs/{job}/artifacts/prefix/contentinfo?path={encoded}",
             site.api,

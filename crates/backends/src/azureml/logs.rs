@@ -10,6 +10,7 @@ use towline_core::cluster::{Cursor, LogLength, LogSource, RunRef};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 use towline_wire::crew::{LOG_PART_BYTES, keys};
+use towline_wire::log_name::LogName;
 
 /// A log that ends elsewhere every time it is asked grows faster than it is read: the next look
 /// goes on.
@@ -38,14 +39,13 @@ impl AzureCluster {
     /// Every part but a log's last has the same size.
     fn staged_lengths(&self, stage: &str, far: &RunRef, below: &str) -> Result<Vec<LogLength>> {
         let folder = format!("{stage}/{}", keys::logs(&far.run));
-        let mut lengths: BTreeMap<(u32, LogSource), u64> = BTreeMap::new();
+        let mut lengths: BTreeMap<LogName, u64> = BTreeMap::new();
         for item in self.with_stage(|objects| objects.list(&format!("{folder}{below}")))? {
-            let Some((attempt, source, index)) =
-                item.key.strip_prefix(&folder).and_then(keys::parse_part)
+            let Some((log, index)) = item.key.strip_prefix(&folder).and_then(LogName::from_part)
             else {
                 continue;
             };
-            let length = lengths.entry((attempt, source)).or_default();
+            let length = lengths.entry(log).or_default();
             *length = (*length).max(
                 index
                     .saturating_mul(LOG_PART_BYTES)
@@ -54,9 +54,9 @@ impl AzureCluster {
         }
         Ok(lengths
             .into_iter()
-            .map(|((attempt, source), length)| LogLength {
-                attempt,
-                source,
+            .map(|(log, length)| LogLength {
+                attempt: log.attempt,
+                source: log.source,
                 length,
             })
             .collect())
@@ -69,8 +69,8 @@ impl AzureCluster {
         from: &Cursor,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)> {
-        let log = keys::log(from.attempt, from.source);
-        let folder = format!("{stage}/{}/{log}", keys::run(&far.run));
+        let log = LogName::new(from.attempt, from.source);
+        let folder = format!("{stage}/{}/{}", keys::run(&far.run), log.folder());
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < most {
             let at = from.offset + bytes.len() as u64;
@@ -89,9 +89,8 @@ impl AzureCluster {
         if !bytes.is_empty() {
             return Ok((bytes, None));
         }
-        let below = format!("{}/", log.strip_prefix("logs/").unwrap_or(&log));
         let length = self
-            .staged_lengths(stage, far, &below)?
+            .staged_lengths(stage, far, &format!("{log}/"))?
             .first()
             .map(|log| log.length);
         Ok((bytes, length))

@@ -376,14 +376,12 @@ fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
         .values()
         .filter_map(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
     let all: Vec<&str> = values.map(Secret::expose).collect();
-    format!("{:016x}", image::hash(&all.join("\n")))
+    blake3::hash(all.join("\n").as_bytes()).to_string()
 }
 
 /// By which the nodes of a run know each other.
 fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Error::bug("the system gives no random numbers"))?;
-    Ok(bytes
-        .iter()
-        .fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -15,6 +15,7 @@ use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
+use towline_slurm::step;
 use towline_wire::daemon::PrivateSecrets;
 use towline_wire::line::OwnProgram;
 use towline_wire::site::{SiteFacts, SiteReply, SiteRequest};
@@ -299,7 +300,7 @@ impl Cluster for SlurmCluster {
         };
         // It also sees to it that this program is there.
         let site = self.look()?;
-        let mut words = super::commands::beside(&site, job, host);
+        let mut words = step::beside(&site.version, &site.environment, job, host);
         if terminal {
             words.push("--pty".into());
         }

@@ -1,13 +1,13 @@
 //! From a job to the batch script, or why this cluster can never start it.
 
 use super::config::SlurmSettings;
-use super::script::Batch;
 use towline_core::cluster::Asked;
 use towline_core::job::{Resources, Tier};
 use towline_core::plan::Request;
 use towline_core::quantity::Span;
 use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result, suggest};
+use towline_slurm::script::{Batch, output_pattern};
 use towline_wire::line::OwnProgram;
 use towline_wire::site::{PartitionFacts, SiteFacts};
 use towline_wire::stage::HEAD_VERB;
@@ -40,11 +40,7 @@ pub(super) fn render(
     let batch = Batch {
         name: asked.id.to_string(),
         comment: Some(format!("towline {}", asked.id)),
-        output: format!(
-            "{}/slurm-{}.out",
-            folder.replace('%', "%%"),
-            if is_sweep { "%A_%a" } else { "%j" }
-        ),
+        output: format!("{}/{}", folder.replace('%', "%%"), output_pattern(is_sweep)),
         workdir: folder,
         nodes: shape.nodes,
         ntasks_per_node: 1,

@@ -11,6 +11,7 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::state::cancelled;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
+use towline_host::backoff::Backoff;
 use towline_host::{crash, lock, process};
 use towline_runner::journal;
 use towline_wire::journal::JournalRecord;
@@ -361,15 +362,14 @@ async fn wait_for_lock(
     inbox: tokio::sync::mpsc::UnboundedSender<Message>,
 ) {
     let journal = state.runner_journal(&name);
-    let mut pause = 1;
+    let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
     let records = loop {
         if !lock::is_held(&journal).unwrap_or(true)
             && let Ok(records) = journal::read(&journal)
         {
             break records;
         }
-        tokio::time::sleep(Duration::from_millis(pause)).await;
-        pause = (pause * 2).min(50);
+        tokio::time::sleep(backoff.pause()).await;
     };
     let _ = inbox.send(Message::Settled { name, records });
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
+use towline_host::backoff::Backoff;
 use towline_host::{lock, process};
 use towline_wire::daemon::{RefusalKind, Reply};
 use towline_wire::frame::{self, FrameBuffer};
@@ -43,15 +44,27 @@ pub(super) struct Tunnels {
     looked: Instant,
 }
 
-#[derive(Default)]
 struct Tunnel {
     /// Our line to its supervisor.
     line: Option<StdStream>,
     status: Option<TunnelStatus>,
     listeners: Vec<(u64, Replies)>,
     begun: Option<Instant>,
-    tries: u32,
+    backoff: Backoff,
     is_pausing: bool,
+}
+
+impl Default for Tunnel {
+    fn default() -> Self {
+        Self {
+            line: None,
+            status: None,
+            listeners: Vec::new(),
+            begun: None,
+            backoff: Backoff::new(FIRST_RESTART_PAUSE, LONGEST_RESTART_PAUSE),
+            is_pausing: false,
+        }
+    }
 }
 
 impl Tunnels {
@@ -166,12 +179,9 @@ impl Tunnels {
             .take()
             .is_some_and(|begun| begun.elapsed() > STABLE_LIFETIME)
         {
-            tunnel.tries = 0;
+            tunnel.backoff.reset();
         }
-        let pause = FIRST_RESTART_PAUSE
-            .saturating_mul(1 << tunnel.tries.min(10))
-            .min(LONGEST_RESTART_PAUSE);
-        tunnel.tries += 1;
+        let pause = tunnel.backoff.pause();
         tunnel.is_pausing = true;
         let (name, inbox) = (name.to_owned(), self.inbox.clone());
         tokio::spawn(async move {
@@ -263,7 +273,8 @@ impl Daemon {
             && tunnel.line.is_none()
         {
             // Whoever asks does not want to wait for a pause; the one under way finds it done.
-            (tunnel.is_pausing, tunnel.tries) = (false, 0);
+            tunnel.is_pausing = false;
+            tunnel.backoff.reset();
         }
         if !self.tunnels.see_to(name) {
             return super::clients::refuse(

@@ -2,15 +2,15 @@
 
 use super::Site;
 use std::collections::HashMap;
-use towline_backends::slurm::parse::hosts::expand;
-use towline_backends::slurm::parse::node::Node;
-use towline_backends::slurm::parse::queue::{QueueRow, Which};
-use towline_backends::slurm::parse::values::Limit;
-use towline_backends::slurm::state;
 use towline_core::cluster::{Facts, GpuFacts, NodeFacts};
 use towline_core::resolve::Runtime;
 use towline_core::{Result, RunId};
 use towline_host::program::find_program;
+use towline_slurm::parse::hosts::expand;
+use towline_slurm::parse::node::Node;
+use towline_slurm::parse::queue::{QueueRow, Which};
+use towline_slurm::parse::values::Limit;
+use towline_slurm::state;
 use towline_wire::site::{PartitionFacts, SiteFacts};
 
 impl Site {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use towline_backends::run_files;
 use towline_core::cluster::{FileEntry, LogLength, LogSource};
 use towline_core::{Result, RunId};
-use towline_wire::layout::log_name;
+use towline_wire::log_name::LogName;
 use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
@@ -25,7 +25,10 @@ pub(super) fn log(
     most: u64,
 ) -> Result<Answer> {
     part(
-        &stage.run(run).root().join(log_name(attempt, source)),
+        &stage
+            .run(run)
+            .root()
+            .join(LogName::new(attempt, source).file()),
         offset,
         most,
     )

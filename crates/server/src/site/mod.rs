@@ -2,6 +2,7 @@
 //! scheduler, and settles what died without a word. It lives as long as the line to it; nothing is
 //! kept but in the stage folder, so that any number of them may be at work at once.
 
+mod commands;
 mod content;
 mod environment;
 mod facts;
@@ -12,12 +13,12 @@ mod settle;
 mod submit;
 mod tidy;
 
+use commands::Commands;
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use towline_backends::slurm::commands::Commands;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::frame;

@@ -8,16 +8,16 @@ use super::settle::{Truth, believed};
 use super::{Site, failed};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
-use towline_backends::slurm::parse::accounting::AccountingRow;
-use towline_backends::slurm::parse::config::Config;
-use towline_backends::slurm::parse::hosts::expand;
-use towline_backends::slurm::parse::ids::{JobId, Part};
-use towline_backends::slurm::parse::queue::{QueueRow, Which};
-use towline_backends::slurm::state::{self, ExitPair};
 use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
 use towline_core::state::Native;
 use towline_core::{Error, Result, RunId};
 use towline_runner::far::records::{self, Due, Records};
+use towline_slurm::parse::accounting::AccountingRow;
+use towline_slurm::parse::config::Config;
+use towline_slurm::parse::hosts::expand;
+use towline_slurm::parse::ids::{JobId, Part};
+use towline_slurm::parse::queue::{QueueRow, Which};
+use towline_slurm::state::{self, ExitPair};
 
 /// How long something must be as it is before it is believed: a scheduler that comes up knows
 /// nothing for its first seconds.

@@ -8,12 +8,12 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
-use towline_backends::slurm::state;
 use towline_core::cluster::RunRef;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_runner::far::records::Records;
+use towline_slurm::state;
 use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
 
 /// How often a submission is handed over that the scheduler took and forgot.

@@ -170,9 +170,7 @@ fn ssh_to(
     if !argv.is_empty() {
         // A shell over there reads the line.
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-        command
-            .arg("--")
-            .arg(towline_io::machine::quote::line(&argv));
+        command.arg("--").arg(towline_core::quote::line(&argv));
     }
     Ok(command)
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use towline_core::cluster::Claim;
+use towline_slurm::{job_variables, step};
 
 /// The process that runs on the only node, or that starts the runners on several.
 pub(super) struct NodeStarter {
@@ -74,10 +75,7 @@ fn pass_on(stderr: ChildStderr, error: &Mutex<Option<String>>) {
         .is_ok_and(|count| count > 0)
     {
         let _ = io::stderr().write_all(&line);
-        if let Some(text) = String::from_utf8_lossy(&line)
-            .trim()
-            .strip_prefix("srun: error: ")
-        {
+        if let Some(text) = step::error(&String::from_utf8_lossy(&line)) {
             // The first error is the cause; the next ones follow from it.
             error
                 .lock()
@@ -119,7 +117,7 @@ impl Head {
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
-            .env("SLURM_NODEID", "0")
+            .env(job_variables::NODE, "0")
             .env(HEAD_PID_VARIABLE, own)
             .stdin(Stdio::null())
             .process_group(0);

@@ -8,6 +8,7 @@ use towline_core::RunId;
 use towline_core::cluster::{Observed, RunRef, RunReport};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
+use towline_host::backoff::Backoff;
 
 /// How often the records of a run that somebody watches are looked at.
 const FOLLOWED_LOOK_INTERVAL: Duration = Duration::from_millis(400);
@@ -55,7 +56,9 @@ pub(super) struct Agenda {
     ask_by: Option<Instant>,
     /// The scheduler answered when it was last asked.
     pub(super) is_answered: bool,
-    pub(super) pause: Option<(Instant, Duration)>,
+    backoff: Backoff,
+    /// The end of the pause after a failure.
+    paused_until: Option<Instant>,
     used: Instant,
     changed: Instant,
     pub(super) last: HashMap<RunId, RunReport>,
@@ -78,7 +81,8 @@ impl Agenda {
             ask_every: ASK_INTERVALS.0,
             ask_by: None,
             is_answered: false,
-            pause: None,
+            backoff: Backoff::new(FAILURE_PAUSES.0, FAILURE_PAUSES.1),
+            paused_until: None,
             used: now,
             changed: now,
             last: HashMap::new(),
@@ -139,10 +143,17 @@ impl Agenda {
 
     /// Longer after each failure; none after a success.
     pub(super) fn pause_after(&mut self, failed: bool) {
-        let pause = self.pause.map_or(FAILURE_PAUSES.0, |(_, pause)| {
-            (pause * 2).min(FAILURE_PAUSES.1)
-        });
-        self.pause = failed.then(|| (Instant::now() + pause, pause));
+        if failed {
+            self.paused_until = Some(Instant::now() + self.backoff.pause());
+        } else {
+            self.end_pause();
+        }
+    }
+
+    /// The next failure is followed by a short pause again.
+    pub(super) fn end_pause(&mut self) {
+        self.paused_until = None;
+        self.backoff.reset();
     }
 
     /// The user waits for the answer.
@@ -169,7 +180,8 @@ impl Agenda {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.pause.is_some_and(|(until, _)| Instant::now() < until)
+        self.paused_until
+            .is_some_and(|until| Instant::now() < until)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -183,7 +195,7 @@ impl Agenda {
         if !self.fetches.is_empty() {
             return Duration::ZERO;
         }
-        if let Some((until, _)) = self.pause {
+        if let Some(until) = self.paused_until {
             return until
                 .saturating_duration_since(Instant::now())
                 .max(Duration::from_millis(1));

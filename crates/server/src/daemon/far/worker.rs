@@ -64,7 +64,7 @@ impl Worker {
                 again,
             } => {
                 // Whoever submits is there and may have signed in by now.
-                agenda.pause = None;
+                agenda.end_pause();
                 agenda.submissions.push_back(Submission {
                     plan,
                     secrets,
@@ -77,11 +77,11 @@ impl Worker {
                 .extend(runs.into_iter().map(|far| (far.run.clone(), far))),
             Order::Unwatch { runs } => runs.iter().for_each(|run| agenda.forget(run)),
             Order::Cancel { runs } => {
-                agenda.pause = None;
+                agenda.end_pause();
                 self.withdraw(runs, agenda);
             }
             Order::Follow { run, on: true } => {
-                agenda.pause = None;
+                agenda.end_pause();
                 agenda.followed.insert(run.run.clone(), run);
             }
             Order::Follow { run, on: false } => {

@@ -26,6 +26,7 @@ use towline_runner::far::is_lapsed;
 use towline_runner::far::records;
 use towline_runner::far::records::Due;
 use towline_runner::far::records::Records;
+use towline_slurm::script::output_name;
 use towline_wire::stage::Holder;
 use towline_wire::stage::Record;
 use towline_wire::stage::StopOrder;
@@ -193,10 +194,7 @@ impl Site {
         let Some((_, job)) = jobs.accepted(far.task).next() else {
             return ending;
         };
-        let name = far.task.map_or_else(
-            || format!("slurm-{job}.out"),
-            |task| format!("slurm-{job}_{task}.out"),
-        );
+        let name = output_name(job, far.task);
         let path = self.stage.submission(&far.submission).join(name);
         let said = match std::fs::read(&path) {
             Ok(said) => said,

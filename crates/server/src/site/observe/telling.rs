@@ -5,19 +5,19 @@ use super::super::failed;
 use super::Queue;
 use super::rows_of;
 use std::collections::HashSet;
-use towline_backends::slurm::parse::ids::Part;
-use towline_backends::slurm::parse::queue::QueueRow;
-use towline_backends::slurm::parse::queue::Which;
-use towline_backends::slurm::reasons::Outlook;
-use towline_backends::slurm::reasons::explain_with;
-use towline_backends::slurm::reasons::is_turn;
-use towline_backends::slurm::state;
 use towline_core::Result;
 use towline_core::RunId;
 use towline_core::cluster::Explanation;
 use towline_core::cluster::KnownJob;
 use towline_core::cluster::RunRef;
 use towline_runner::far::records;
+use towline_slurm::parse::ids::Part;
+use towline_slurm::parse::queue::QueueRow;
+use towline_slurm::parse::queue::Which;
+use towline_slurm::reasons::Outlook;
+use towline_slurm::reasons::explain_with;
+use towline_slurm::reasons::is_turn;
+use towline_slurm::state;
 impl Site {
     /// Why it waits.
     pub(in super::super) fn explain(&self, far: &RunRef) -> Result<Explanation> {

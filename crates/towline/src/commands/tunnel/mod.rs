@@ -84,7 +84,7 @@ fn next_steps(
     let file = aliases::file(context)?;
     let report = report.hint(format!(
         "ssh -F {} {alias}",
-        towline_io::machine::quote::word(&file.display().to_string())
+        towline_core::quote::word(&file.display().to_string())
     ));
     Ok(report.hint(format!(
         "for `ssh {alias}`, and for editors: tow tunnel include"

@@ -1,7 +1,7 @@
 //! The batch script: readable `#SBATCH` lines, then the one command. Pure.
 
 use std::fmt::Write;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, quote};
 
 /// What `sbatch` is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -69,7 +69,7 @@ impl Batch {
                 ));
             }
             text.push(' ');
-            text.push_str(&quoted(word));
+            text.push_str(&quote::word(word));
         }
         text.push('\n');
         Ok(text)
@@ -155,6 +155,35 @@ pub fn overriding(script: &str) -> Vec<&'static str> {
         .collect()
 }
 
+/// The value of an option that a script was rendered with; the last one counts.
+pub fn option<'a>(script: &'a str, name: &str) -> Option<&'a str> {
+    script
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("#SBATCH --")?
+                .strip_prefix(name)?
+                .strip_prefix('=')
+        })
+        .next_back()
+}
+
+/// The name of the file that a job prints to, as a pattern for [`Batch::output`].
+pub const fn output_pattern(is_array: bool) -> &'static str {
+    if is_array {
+        "slurm-%A_%a.out"
+    } else {
+        "slurm-%j.out"
+    }
+}
+
+/// The name that [`output_pattern`] gives to the file of a job, or of a task of an array.
+pub fn output_name(job: &str, task: Option<u32>) -> String {
+    task.map_or_else(
+        || format!("slurm-{job}.out"),
+        |task| format!("slurm-{job}_{task}.out"),
+    )
+}
+
 /// The option that a variable stands for; those without one would change what `sbatch` does.
 const OVERRIDING: &[(&str, &str)] = &[
     ("", "SBATCH_WAIT"),
@@ -210,19 +239,6 @@ fn directive(value: &str) -> String {
         value.to_owned()
     } else {
         format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
-    }
-}
-
-/// A word for `sh`.
-fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./:,+@%".contains(c));
-    if plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -354,6 +370,21 @@ exec /bin/sh -c 'echo it'\''s
         ] {
             assert!(batch.render().is_err(), "{batch:?}");
         }
+    }
+
+    #[test]
+    fn the_output_of_a_job_is_found_by_its_pattern() {
+        let one = output_pattern(false).replace("%j", "7");
+        assert_eq!(output_name("7", None), one);
+        let task = output_pattern(true).replace("%A", "7").replace("%a", "3");
+        assert_eq!(output_name("7", Some(3)), task);
+    }
+
+    #[test]
+    fn the_last_line_of_an_option_counts() {
+        let script = "#!/bin/sh\n#SBATCH --qos=low\n#SBATCH --qos=high\n#SBATCH --qosx=no\n";
+        assert_eq!(option(script, "qos"), Some("high"));
+        assert_eq!(option(script, "partition"), None);
     }
 
     #[test]

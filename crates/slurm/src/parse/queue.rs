@@ -5,6 +5,7 @@ use super::ids::{JobId, Part};
 use super::tasks::TaskSet;
 use super::values::{self, Limit};
 use super::{FIELD, RECORD, unreadable};
+use crate::owned;
 use towline_core::time::Moment;
 use towline_core::{Error, Result};
 
@@ -37,36 +38,48 @@ pub struct Which<'a> {
 }
 
 /// The question for them. `-a` shows hidden partitions.
-pub fn words(which: &Which<'_>) -> Vec<String> {
-    marked_words("", which)
+pub fn argv(which: &Which<'_>) -> Vec<String> {
+    marked_argv("", which)
 }
 
-/// [`words`] with a mark of the caller's around each record, in letters and digits. Slurm takes any
+/// [`argv`] with a mark of the caller's around each record, in letters and digits. Slurm takes any
 /// character in a name, so that a user can forge rows of other people's jobs by naming one of his
 /// own: where the answer is about several users, the mark must be one that nobody can guess.
-pub fn marked_words(mark: &str, which: &Which<'_>) -> Vec<String> {
+pub fn marked_argv(mark: &str, which: &Which<'_>) -> Vec<String> {
     let states = if which.states.is_empty() {
         "all".to_owned()
     } else {
         which.states.join(",")
     };
-    let mut words: Vec<String> = ["squeue", "-h", "-a", "-t", &states, "-o"]
-        .map(str::to_owned)
-        .to_vec();
-    words.push(format(mark));
+    let mut argv = owned(["squeue", "-h", "-a", "-t", &states, "-o"]);
+    argv.push(format(mark));
     let names = (!which.names.is_empty()).then(|| which.names.join(","));
     for (option, value) in [
         ("-u", which.user),
         ("-n", names.as_deref()),
         ("-j", which.job),
     ] {
-        words.extend(
+        argv.extend(
             value
                 .into_iter()
                 .flat_map(|value| [option.to_owned(), value.to_owned()]),
         );
     }
-    words
+    argv
+}
+
+/// The question for the priorities of all jobs that wait in a partition.
+pub fn priorities_argv(partition: &str) -> Vec<String> {
+    owned([
+        "squeue", "-h", "-a", "-t", "PD,CF", "-p", partition, "-o", "%Q",
+    ])
+}
+
+/// Reads the answer to [`priorities_argv`].
+pub fn read_priorities(text: &str) -> Vec<u64> {
+    text.lines()
+        .filter_map(|line| line.trim().parse().ok())
+        .collect()
 }
 
 /// One job, one task, or the tasks of an array that have not started.
@@ -77,9 +90,9 @@ pub struct QueueRow {
     pub job: u32,
     /// What users call it: `5`, `5_3`, `5_[3-7%3]`.
     pub id: JobId,
-    /// Slurm's word; [`crate::slurm::state::native`] reads it.
+    /// Slurm's word; [`crate::state::native`] reads it.
     pub state: String,
-    /// Why it waits, or why it ended; [`crate::slurm::reasons::explain`] reads it.
+    /// Why it waits, or why it ended; [`crate::reasons::explain`] reads it.
     pub reason: Option<String>,
     /// When it started, or is expected to.
     pub start: Option<Moment>,
@@ -116,13 +129,13 @@ impl QueueRow {
     }
 }
 
-/// Reads the answer to [`words`]. What stands outside of records is ignored: banners of login
+/// Reads the answer to [`argv`]. What stands outside of records is ignored: banners of login
 /// shells, `CLUSTER:` lines.
 pub fn read(text: &str) -> Result<Vec<QueueRow>> {
     read_marked("", text)
 }
 
-/// Reads the answer to [`marked_words`].
+/// Reads the answer to [`marked_argv`].
 ///
 /// A name may hold our own marks. So a record begins only where two numbers follow and enough
 /// fields, and ends at the last mark before the next.
@@ -268,7 +281,7 @@ mod tests {
 
     #[test]
     fn the_words_ask_for_every_field_between_marks() {
-        let asked = words(&Which {
+        let asked = argv(&Which {
             user: Some("alice"),
             names: &["train-1", "eval-2"],
             ..Which::default()
@@ -280,14 +293,14 @@ mod tests {
         );
         assert_eq!(asked[7..], ["-u", "alice", "-n", "train-1,eval-2"]);
         assert_eq!(
-            words(&Which {
+            argv(&Which {
                 states: &["R", "CG"],
                 ..Which::default()
             })[4],
             "R,CG"
         );
         assert_eq!(
-            words(&Which {
+            argv(&Which {
                 job: Some("5"),
                 ..Which::default()
             })[7..],

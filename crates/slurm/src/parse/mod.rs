@@ -1,6 +1,6 @@
 //! What Slurm's own commands print, read into values. One text format that versions 20.11 to 24.11
-//! share; Slurm's JSON is another shape in every version and slow. Each file has the words of its
-//! command beside the reader of its answer. No I/O.
+//! share; Slurm's JSON is another shape in every version and slow. Each file has the arguments of
+//! its command beside the reader of its answer. No I/O.
 //!
 //! A reader refuses what it cannot understand rather than leave a row out: a job that is missing
 //! from an answer looks like one that is gone.
@@ -8,7 +8,6 @@
 pub mod accounting;
 pub mod answer;
 pub mod config;
-pub mod environment;
 pub mod hosts;
 pub mod ids;
 pub mod job;

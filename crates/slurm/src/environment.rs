@@ -7,6 +7,9 @@
 /// Not for `sbatch`, which would hand both on to the job.
 pub const ASKING: &[(&str, &str)] = &[("SLURM_TIME_FORMAT", "%s"), ("SLURM_BITSTR_LEN", "0")];
 
+/// What the commands of Slurm need beside `PATH`, where only a login shell sets it.
+pub const LOGIN_VARIABLES: [&str; 2] = ["SLURM_CONF", "LD_LIBRARY_PATH"];
+
 /// Habits of the user's shell that filter, sort or reshape an answer: with `SQUEUE_STATES=RUNNING`
 /// every pending job looks gone. Removed for every question.
 pub const SHELL_DEFAULTS: &[&str] = &[
@@ -37,25 +40,25 @@ pub const SHELL_DEFAULTS: &[&str] = &[
     "SCONTROL_SIBLING",
 ];
 
-/// The words of a question with the environment it needs in front: `env -u … NAME=value … words`.
-pub fn asking(words: &[String]) -> Vec<String> {
+/// The arguments of a question with the environment it needs in front: `env -u … NAME=value … argv`.
+pub fn asking(argv: &[String]) -> Vec<String> {
     let mut all = vec!["env".to_owned()];
     for name in SHELL_DEFAULTS {
         all.extend(["-u".to_owned(), (*name).to_owned()]);
     }
     all.extend(ASKING.iter().map(|(name, value)| format!("{name}={value}")));
-    all.extend_from_slice(words);
+    all.extend_from_slice(argv);
     all
 }
 
-/// The words of `sbatch` without the variables that would win over lines of the script
-/// ([`crate::slurm::script::Batch::overridden_by`]).
-pub fn submitting(words: &[String], without: &[&str]) -> Vec<String> {
+/// The arguments of `sbatch` without the variables that would win over lines of the script
+/// ([`crate::script::Batch::overridden_by`]).
+pub fn submitting(argv: &[String], without: &[&str]) -> Vec<String> {
     let mut all = vec!["env".to_owned()];
     for name in without {
         all.extend(["-u".to_owned(), (*name).to_owned()]);
     }
-    all.extend_from_slice(words);
+    all.extend_from_slice(argv);
     all
 }
 

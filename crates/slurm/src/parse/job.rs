@@ -5,16 +5,15 @@ use super::pairs::{Free, get, pairs, records};
 use super::tasks::TaskSet;
 use super::unreadable;
 use super::values::{self, Limit, Resources};
-use crate::slurm::state::{self, ExitPair};
+use crate::owned;
+use crate::state::{self, ExitPair};
 use towline_core::Result;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 
 /// `-d` would split the record over indented lines on some versions; nothing of it is needed.
-pub fn words(job: &str) -> Vec<String> {
-    ["scontrol", "show", "job", "-o", job]
-        .map(str::to_owned)
-        .to_vec()
+pub fn argv(job: &str) -> Vec<String> {
+    owned(["scontrol", "show", "job", "-o", job])
 }
 
 /// Slurm's authoritative "never heard of it", of `scontrol`, `squeue` and `scancel`. Said of a job
@@ -60,7 +59,7 @@ const TAIL: &[&str] = &[
     "ResvPorts",
 ];
 
-const FREE: &[Free] = &[
+pub(crate) const FREE: &[Free] = &[
     ("JobName", &[&["UserId", "HetJobIdSet", "SLUID"]]),
     ("Reason", &[&["FailedNode", "Dependency"]]),
     ("Command", &[&["SubmitLine", "WorkDir"]]),

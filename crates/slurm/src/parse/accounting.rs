@@ -9,7 +9,7 @@ use super::config::Version;
 use super::ids::JobId;
 use super::values::{self, Limit};
 use super::{FIELD, unreadable};
-use crate::slurm::state::{self, ExitPair};
+use crate::state::{self, ExitPair};
 use towline_core::Result;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
@@ -25,7 +25,7 @@ const FREE: &str = "Comment,JobName";
 /// The heading stays: rows are read by the names in it.
 ///
 /// Without jobs `sacct` answers for the current day only, unless `since` (epoch seconds) says more.
-pub fn words(
+pub fn argv(
     version: Version,
     user: Option<&str>,
     jobs: &[String],
@@ -36,7 +36,7 @@ pub fn words(
     } else {
         String::new()
     };
-    let mut words = vec![
+    let mut argv = vec![
         "sacct".to_owned(),
         "-P".into(),
         "-D".into(),
@@ -45,15 +45,15 @@ pub fn words(
         format!("{COLUMNS},{newer}{FREE}"),
     ];
     if let Some(user) = user {
-        words.extend(["-u".to_owned(), user.to_owned()]);
+        argv.extend(["-u".to_owned(), user.to_owned()]);
     }
     if !jobs.is_empty() {
-        words.extend(["-j".to_owned(), jobs.join(",")]);
+        argv.extend(["-j".to_owned(), jobs.join(",")]);
     }
     if let Some(since) = since {
-        words.extend(["-S".to_owned(), format!("uts{since}")]);
+        argv.extend(["-S".to_owned(), format!("uts{since}")]);
     }
-    words
+    argv
 }
 
 /// One start of a job, or one step of it.
@@ -107,7 +107,7 @@ impl AccountingRow {
     }
 }
 
-/// Reads the answer to [`words`]. Lines before the heading are ignored.
+/// Reads the answer to [`argv`]. Lines before the heading are ignored.
 pub fn read(text: &str) -> Result<Vec<AccountingRow>> {
     let mut lines = text.split('\n');
     let Some(heading) = lines.find(|line| line.split(FIELD).next() == Some("JobID")) else {

@@ -54,6 +54,12 @@ pub fn moment(text: &str) -> Option<Moment> {
 
 /// `M:SS`, `H:MM:SS`, `D-HH:MM:SS`, `D-HH`, or minutes alone, in seconds.
 pub fn span(text: &str) -> Option<u64> {
+    clock(text, 60)
+}
+
+/// [`span`], where a number alone counts units of so many seconds: minutes in limits, seconds in
+/// what is left of one.
+pub(crate) fn clock(text: &str, unit: u64) -> Option<u64> {
     let text = present(text)?;
     let (days, clock) = match text.split_once('-') {
         Some((days, clock)) => (Some(number(days)?), clock),
@@ -66,7 +72,7 @@ pub fn span(text: &str) -> Option<u64> {
         (Some(_), [hours, minutes]) => (*hours, *minutes, 0),
         (_, [hours, minutes, seconds]) => (*hours, *minutes, *seconds),
         (None, [minutes, seconds]) => (0, *minutes, *seconds),
-        (None, [minutes]) => (0, *minutes, 0),
+        (None, [units]) => (0, 0, units.checked_mul(unit)?),
         _ => return None,
     };
     let days = days.unwrap_or(0).checked_mul(86_400)?;

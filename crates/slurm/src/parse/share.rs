@@ -2,11 +2,12 @@
 
 use super::unreadable;
 use super::values;
+use crate::owned;
 use towline_core::Result;
 
 /// The rows of one user and of the accounts above.
-pub fn words(user: &str) -> Vec<String> {
-    [
+pub fn argv(user: &str) -> Vec<String> {
+    owned([
         "sshare",
         "-n",
         "-P",
@@ -14,9 +15,7 @@ pub fn words(user: &str) -> Vec<String> {
         user,
         "-o",
         "Account,User,RawShares,NormShares,RawUsage,EffectvUsage,FairShare,LevelFS",
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    ])
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -32,7 +31,7 @@ pub struct Share {
     pub fair_share: Option<f64>,
 }
 
-/// Reads the answer to [`words`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Vec<Share>> {
     text.lines()
         .filter(|line| !line.trim().is_empty())

@@ -3,10 +3,13 @@
 use super::pairs::{Free, get, pairs, records};
 use super::unreadable;
 use super::values::{self, Resources};
+use crate::owned;
 use towline_core::Result;
 
 /// `-d` adds the GPUs in use; `-a` shows nodes of hidden partitions.
-pub const WORDS: &[&str] = &["scontrol", "show", "node", "-a", "-d", "-o"];
+pub fn argv() -> Vec<String> {
+    owned(["scontrol", "show", "node", "-a", "-d", "-o"])
+}
 
 const AFTER_REASON: &[&str] = &[
     "Comment",
@@ -81,7 +84,7 @@ impl Node {
     }
 }
 
-/// Reads the answer to [`WORDS`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Vec<Node>> {
     let found = records(text, "NodeName");
     if found.is_empty() {

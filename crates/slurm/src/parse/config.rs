@@ -2,11 +2,13 @@
 
 use super::unreadable;
 use super::values;
+use crate::owned;
 use std::fmt;
 use towline_core::Result;
 
-pub const WORDS: &[&str] = &["scontrol", "show", "config"];
-pub const VERSION_WORDS: &[&str] = &["sinfo", "--version"];
+pub fn argv() -> Vec<String> {
+    owned(["scontrol", "show", "config"])
+}
 
 /// `22.05.8`: year, month, patch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -81,7 +83,7 @@ impl Config {
     }
 }
 
-/// Reads the answer to [`WORDS`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Config> {
     let settings: Vec<(String, String)> = text
         .lines()

@@ -3,9 +3,12 @@
 use super::pairs::{get, pairs, records};
 use super::unreadable;
 use super::values::{self, Limit};
+use crate::owned;
 use towline_core::Result;
 
-pub const WORDS: &[&str] = &["scontrol", "show", "partition", "-a", "-o"];
+pub fn argv() -> Vec<String> {
+    owned(["scontrol", "show", "partition", "-a", "-o"])
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Partition {
@@ -55,7 +58,7 @@ fn allows(allowed: &[String], denied: &[String], name: &str) -> bool {
     (allowed.is_empty() || names(allowed)) && !names(denied)
 }
 
-/// Reads the answer to [`WORDS`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Vec<Partition>> {
     let found = records(text, "PartitionName");
     if found.is_empty() {

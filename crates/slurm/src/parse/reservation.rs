@@ -3,10 +3,13 @@
 use super::pairs::{Free, get, pairs, records};
 use super::unreadable;
 use super::values;
+use crate::owned;
 use towline_core::Result;
 use towline_core::time::Moment;
 
-pub const WORDS: &[&str] = &["scontrol", "show", "reservation", "-a", "-o"];
+pub fn argv() -> Vec<String> {
+    owned(["scontrol", "show", "reservation", "-a", "-o"])
+}
 
 const FREE: &[Free] = &[("Comment", &[])];
 
@@ -42,7 +45,7 @@ impl Reservation {
     }
 }
 
-/// Reads the answer to [`WORDS`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Vec<Reservation>> {
     let found = records(text, "ReservationName");
     if found.is_empty() && !text.contains("No reservations in the system") {

@@ -2,11 +2,15 @@
 
 use super::unreadable;
 use super::values::{self, Limit, Resources};
+use crate::owned;
 use towline_core::Result;
 
 /// Needs a database; without one `sacctmgr` fails.
-pub const WORDS: &[&str] = &["sacctmgr", "-n", "-P", "show", "qos", FORMAT];
 const FORMAT: &str = "format=Name,Priority,MaxTRESPU,MaxWall,MaxJobsPU,MaxSubmitPU,MaxTRES,GrpTRES,GrpJobs,Flags,Preempt,PreemptMode,GraceTime";
+
+pub fn argv() -> Vec<String> {
+    owned(["sacctmgr", "-n", "-P", "show", "qos", FORMAT])
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Qos {
@@ -31,7 +35,7 @@ pub struct Qos {
     pub grace: u64,
 }
 
-/// Reads the answer to [`WORDS`].
+/// Reads the answer to [`argv`].
 pub fn read(text: &str) -> Result<Vec<Qos>> {
     text.lines()
         .filter(|line| !line.trim().is_empty())
