@@ -1,4 +1,4 @@
-//! Ending the daemon: it is asked first, and ended where it does not answer. Runs go on either way.
+//! Stops the daemon: by a request, or by signals if it does not answer. Runs go on either way.
 
 use crate as client;
 use rustix::process::Signal;
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
 
-/// How long a signal may take to end it.
+/// How long the daemon may take to exit after SIGTERM.
 const AFTER_TERM: Duration = Duration::from_secs(2);
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// How a daemon came to leave.
+/// How the daemon came to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// None was there.
+    /// There was none.
     NotThere,
-    /// It was asked, and left.
+    /// It exited on request.
     Left,
-    /// This process did not answer and was ended.
+    /// This process did not answer and was killed.
     Ended(i32),
 }
 
-/// Makes the daemon leave, whatever state it is in.
+/// Makes the daemon exit, whatever state it is in.
 pub fn stop(state: &StateFolder) -> Result<Stopped> {
     if !client::is_there(state)? {
         return Ok(Stopped::NotThere);
@@ -40,7 +40,7 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
         };
     };
     for (signal, limit) in [(Signal::TERM, AFTER_TERM), (Signal::KILL, AFTER_KILL)] {
-        // Only for as long as it is the one that holds the lock: its number may be another's by
+        // Signal it only while it holds the lock, because its pid may belong to another process by
         // now.
         if daemon(state)? == Some(pid) {
             towline_host::process::signal(pid, signal);
@@ -62,7 +62,7 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
     .hint("most often a disk or a network file system does not answer; see `dmesg`"))
 }
 
-/// The process that holds the daemon's lock, if it is a daemon of ours.
+/// The process that holds the daemon's lock, if it is a daemon of `tow`.
 fn daemon(state: &StateFolder) -> Result<Option<i32>> {
     let lock = state.daemon_lock();
     let holder = towline_host::lock::holder(&lock).map_err(|error| {
