@@ -159,8 +159,8 @@ fn daemon_of(state: &StateFolder) -> String {
 fn with_remedies(error: Error, state: &StateFolder) -> Error {
     error
         .hint(
-            "`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` \
-            starts another",
+            "`tow daemon stop` ends it, even if it hangs; runs go on, and the next `tow` starts \
+                another",
         )
         .hint(format!("its log is {}", state.daemon_log().display()))
 }
@@ -178,7 +178,7 @@ fn is_silent(state: &StateFolder) -> Error {
 fn takes_no_questions(state: &StateFolder) -> Error {
     with_remedies(
         Error::unreachable(format!(
-            "{} is there and takes no questions",
+            "{} runs but does not accept connections",
             daemon_of(state)
         )),
         state,
@@ -212,7 +212,7 @@ pub fn ask_until(
             None if is_there(state)? => {
                 if begun.elapsed() > TELL_AFTER && !std::mem::replace(&mut has_told, true) {
                     tell(&format!(
-                        "waiting for {}, which takes no questions",
+                        "waiting for {}, which does not accept connections",
                         daemon_of(state)
                     ));
                 }
@@ -265,7 +265,9 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
                 wait_until_gone(state, STATUS_TIMEOUT);
             }
             Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
-            Ok(Some(_)) => return Err(Error::bug("the daemon gave an answer to another question")),
+            Ok(Some(_)) => {
+                return Err(Error::bug("the daemon's answer does not match the request"));
+            }
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) => return Err(takes_no_questions(state)),
             Err(error) if error.kind() == ErrorKind::Timeout => {
@@ -299,7 +301,7 @@ fn ask_to_leave(state: &StateFolder) -> bool {
 pub fn is_there(state: &StateFolder) -> Result<bool> {
     let lock = state.daemon_lock();
     towline_host::lock::is_held(&lock).map_err(|error| {
-        Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error)
+        Error::refused(format!("{} cannot be checked", lock.display())).source_error(error)
     })
 }
 
@@ -315,7 +317,7 @@ fn ask_once(
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) if towline_host::socket::is_timeout(&error) => return Err(is_silent(state)),
         Err(error) => {
-            return Err(Error::unreachable("the daemon cannot be asked").source_error(error));
+            return Err(Error::unreachable("the daemon cannot be reached").source_error(error));
         }
     };
     match &hello.request {
@@ -329,8 +331,7 @@ fn ask_once(
             .hear(Some(until.map_or(wake, |until| until.min(wake))))
             .map_err(|error| match &hello.request {
                 Request::Submit(_) => error.hint(
-                    "whether it took the submission is not known: look at \
-                `tow ps` before you submit again",
+                    "it may have accepted the submission: look at `tow ps` before you submit again",
                 ),
                 _ => error,
             });
@@ -407,12 +408,12 @@ fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<
             Ok(0) if begun.elapsed() >= limit => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("it has not come up in {} s", limit.as_secs()),
+                    format!("it has not started within {} s", limit.as_secs()),
                 ));
             }
             Ok(0) => {
                 has_told = true;
-                tell("waiting for the daemon, which is coming up");
+                tell("waiting for the daemon to start");
             }
             Ok(_) => match from.read(&mut chunk)? {
                 0 => return Ok(words),

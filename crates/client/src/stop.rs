@@ -34,7 +34,7 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
             Err(Error::unreachable(
                 "the daemon does not answer, and its process cannot be seen from here",
             )
-            .hint("it may be in another container, or another user's: end it from there"))
+            .hint("it may run in another container or as another user: end it from there"))
         } else {
             Ok(Stopped::Left)
         };
@@ -66,7 +66,7 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
 fn daemon(state: &StateFolder) -> Result<Option<i32>> {
     let lock = state.daemon_lock();
     let holder = towline_host::lock::holder(&lock).map_err(|error| {
-        Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error)
+        Error::refused(format!("{} cannot be checked", lock.display())).source_error(error)
     })?;
     let Some(pid) = holder else { return Ok(None) };
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -78,5 +78,5 @@ fn daemon(state: &StateFolder) -> Result<Option<i32>> {
         "process {pid} holds {} and is not a daemon of tow",
         lock.display()
     ))
-    .hint("it is left alone; end it yourself if it may go"))
+    .hint("it was not touched; end it yourself if nothing needs it"))
 }

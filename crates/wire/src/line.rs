@@ -86,7 +86,7 @@ impl Line {
         match Self::try_open::<H>(transport, &program.place(stage), words)? {
             Some((line, hello)) if is_ours(&hello) => Ok((line, hello)),
             _ => Err(Error::refused(format!(
-                "tow was brought to {} and cannot run there",
+                "tow was copied to {} and cannot run there",
                 transport.place()
             ))
             .hint(format!(
@@ -165,7 +165,7 @@ impl Line {
             .find(|line| !line.trim().is_empty())
             .unwrap_or("it said nothing");
         Err(Error::unreachable(format!(
-            "tow on {} left with code {code}: {last}",
+            "tow on {} exited with code {code}: {last}",
             transport.place()
         )))
     }
@@ -236,8 +236,10 @@ fn held(session: &Shared) -> MutexGuard<'_, Box<dyn Session>> {
 }
 
 fn mute(place: &str) -> Error {
-    Error::unreachable(format!("tow on {place} gives no sign of life"))
-        .hint("another is started; the machine there may be overloaded, or its file system hang")
+    Error::unreachable(format!("tow on {place} has stopped answering")).hint(
+        "another one is started; the machine there may be overloaded, or its file system \
+            may hang",
+    )
 }
 
 /// Skips the output of a login shell.
@@ -255,20 +257,15 @@ fn greeting(output: &mut impl Read) -> io::Result<()> {
             return Ok(());
         }
     }
-    Err(io::Error::other("it does not greet"))
+    Err(io::Error::other("its first bytes are not those of tow"))
 }
 
 fn no_stage(error: Error, place: &str, stage: &str) -> Error {
     if error.kind() == ErrorKind::Unreachable {
         return error;
     }
-    Error::refused(format!(
-        "nothing can be put into {stage} on {place}: {error}"
-    ))
-    .hint(
-        "it is to be a folder there that all hosts share, with some 100 MB to spare: `stage` \
-            names another",
-    )
+    Error::refused(format!("cannot write to {stage} on {place}: {error}"))
+        .hint("`stage` must be a folder there that all hosts share, with some 100 MB free")
 }
 
 #[cfg(test)]

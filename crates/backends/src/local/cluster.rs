@@ -67,7 +67,7 @@ pub fn machine_size(limits: &Limits) -> NodeFacts {
 
 fn unexpected(reply: &Reply) -> Error {
     Error::bug(format!(
-        "the daemon gave an answer to another question: {reply:?}"
+        "the daemon's answer does not match the request: {reply:?}"
     ))
 }
 
@@ -216,7 +216,7 @@ impl Cluster for LocalCluster {
 
     fn known_jobs(&self) -> Result<Vec<KnownJob>> {
         Err(Error::refused(format!(
-            "cluster `{}` is this machine: `tow ps` has all of it",
+            "cluster `{}` is this machine: `tow ps` lists all its runs",
             self.name
         ))
         .hint("name another with `-c`"))

@@ -45,9 +45,8 @@ pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
         ))
         .hint("leave out `-n` to run it without a GPU, or choose another cluster with `-c`")
         .hint(
-            "where there are some that were not found, say how many: \
-                    `TOW_CLUSTERS__LOCAL__GPUS=1`, or `clusters: {local: {gpus: 1}}` in the \
-                        configuration",
+            "if it has some that were not found, say how many: `TOW_CLUSTERS__LOCAL__GPUS=1`, or \
+                `clusters: {local: {gpus: 1}}` in the configuration",
         ));
     }
     if need.gpus > machine.gpus {
