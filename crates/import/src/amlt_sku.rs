@@ -22,8 +22,7 @@ pub(super) fn parse(text: &str, at: &Position) -> Result<Sku> {
         wrong(
             at,
             format!(
-                "`sku: {text}` cannot be read: [N x] [GB]G<gpus> or C<cpus>, [-TYPE], \
-                [@region]"
+                "`sku: {text}` cannot be read: [N x] [GB]G<gpus> or C<cpus>, [-TYPE], [@region]"
             ),
         )
     };

@@ -237,8 +237,7 @@ fn held(session: &Shared) -> MutexGuard<'_, Box<dyn Session>> {
 
 fn mute(place: &str) -> Error {
     Error::unreachable(format!("tow on {place} has stopped answering")).hint(
-        "another one is started; the machine there may be overloaded, or its file system \
-            may hang",
+        "another one is started; the machine there may be overloaded, or its file system may hang",
     )
 }
 

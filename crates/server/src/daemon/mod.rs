@@ -309,8 +309,7 @@ impl Daemon {
         let stalled = self.ledger.stalled().map(ToString::to_string);
         match (&stalled, self.stalled) {
             (Some(why), false) => log(&format!(
-                "the history is not written until this is fixed: \
-                {why}"
+                "the history is not written until this is fixed: {why}"
             )),
             (None, true) => log("the history can be written again"),
             _ => {}

@@ -141,11 +141,8 @@ fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: Ex
         .map_or((began.unwrap_or(now), 0), |failing| {
             (failing.since, failing.times)
         });
-    let hints = vec![
-        "the last good backup is unchanged; the next one continues from \
-        it"
-        .to_owned(),
-    ];
+    let hints =
+        vec!["the last good backup is unchanged; the next one continues from it".to_owned()];
     let failing = Failing {
         since,
         last: now,

@@ -24,8 +24,7 @@ pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) ->
     let mut left = LOG_BATCH_BYTES;
     let failed = |error| {
         Error::refused(format!(
-            "the logs of {run} cannot be stored on this \
-            machine"
+            "the logs of {run} cannot be stored on this machine"
         ))
         .source_error(error)
     };

@@ -111,8 +111,7 @@ impl Daemon {
             None => {
                 NamedCluster::read(&self.state.cluster(name, "definition")).map_err(|error| {
                     Error::refused(format!(
-                        "the stored configuration of cluster `{name}` cannot \
-                        be read"
+                        "the stored configuration of cluster `{name}` cannot be read"
                     ))
                     .source_error(error)
                 })?
@@ -120,8 +119,7 @@ impl Daemon {
         }
         .ok_or_else(|| {
             Error::not_found(format!(
-                "the daemon has no configuration of cluster `{name}` any \
-                more"
+                "the daemon has no configuration of cluster `{name}` any more"
             ))
             .hint("add it to the configuration again")
         })?;
