@@ -1,4 +1,4 @@
-//! `tow abort`: the end of a run.
+//! `tow abort`: ends runs.
 
 use super::Report;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use towline_client as client;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 
-/// End runs: SIGTERM, ten seconds of grace, SIGKILL; queued ones just go.
+/// End runs: SIGTERM, ten seconds of grace, SIGKILL. Queued runs leave the queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow abort 60ce2fc7
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(Report::new(text, &aborted))
 }
 
-/// How long the daemon may take before it is asked what keeps it.
+/// How long the daemon may take before its status is asked for.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
@@ -93,7 +93,7 @@ fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
     }
 }
 
-/// The daemon carries it out and cannot write it down.
+/// The error if the daemon ends the runs but cannot record that.
 fn unwritten(trouble: &str) -> Error {
     Error::unreachable(format!(
         "what runs is being stopped, but that you asked for it cannot be written down: {trouble}"
@@ -101,7 +101,7 @@ fn unwritten(trouble: &str) -> Error {
     .hint("make room, then abort it again: `tow ps` shows whether it has ended")
 }
 
-/// Ends runs and waits until nothing of them is alive.
+/// Ends runs and waits until none of their processes is alive.
 pub(crate) fn abort_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
     let aborted = abort(context, runs)?;
     if !aborted.cancelling.is_empty() {

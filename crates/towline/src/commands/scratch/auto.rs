@@ -1,4 +1,4 @@
-//! `tow scratch auto`: backups by themselves.
+//! `tow scratch auto`: automatic backups.
 
 use super::super::Report;
 use crate::context::Context;
@@ -7,19 +7,19 @@ use towline_core::quantity::Span;
 use towline_core::workspace::MIN_BACKUP_INTERVAL;
 use towline_core::{Error, Result};
 
-/// Back a workspace up every 30 minutes, or as often as you say, until it is turned off.
+/// Back up a workspace automatically, every 30 minutes or as often as you say, until turned off.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch auto
   tow scratch auto work --every 10m
   tow scratch auto work --off")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
     /// How often [default: 30m].
     #[arg(long, value_name = "TIME", conflicts_with = "off")]
     every: Option<Span>,
-    /// No more.
+    /// Turn automatic backups off.
     #[arg(long)]
     off: bool,
 }

@@ -1,4 +1,4 @@
-//! `tow scratch backup`: what changed since the last one, whole or not at all.
+//! `tow scratch backup`: stores the changes since the last backup, completely or not at all.
 
 use super::super::Report;
 use super::{described, few, json, moved, size};
@@ -7,19 +7,19 @@ use crate::scratch::{self, Known};
 use towline_core::{ErrorKind, Result};
 use towline_wire::workspace::{Act, BackedUp, Outcome};
 
-/// Back a workspace up now. What did not change is not stored again.
+/// Back up a workspace now. Unchanged content is not stored again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch backup
   tow scratch backup work --json
   tow scratch backup work --anyway    although another copy of it was backed up since")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
     /// The machine that has it now.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
-    /// Make it the newest backup although that is of another copy.
+    /// Make it the newest backup even if the newest belongs to another copy of the workspace.
     #[arg(long)]
     anyway: bool,
 }

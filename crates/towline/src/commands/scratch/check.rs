@@ -1,4 +1,4 @@
-//! `tow scratch check`: every byte of the backups read again.
+//! `tow scratch check`: reads every byte of the backups again.
 
 use super::super::Report;
 use super::{counted, few, json, moved, size};
@@ -7,22 +7,22 @@ use crate::scratch;
 use towline_core::{ErrorKind, Result};
 use towline_wire::workspace::{Act, Checked, Outcome};
 
-/// Read every byte of a workspace's backups again and say which files any damage touches.
+/// Read every byte of a workspace's backups again and say which files any damage affects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch check
   tow scratch check work --backup 3f2a
   tow scratch check work --repair")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
     /// Only this backup.
     #[arg(long, value_name = "ID")]
     backup: Option<String>,
-    /// Build on nothing that is damaged: the next backup stores it anew from the workspace.
+    /// Stop using damaged content: the next backup stores it again from the workspace.
     #[arg(long)]
     repair: bool,
-    /// A machine that sees the backups.
+    /// A machine that can read the backups.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
 }

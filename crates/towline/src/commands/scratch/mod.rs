@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
 }
 
-/// An answer to another question.
+/// The error for an answer that does not match the request.
 fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
     match outcome {
         Outcome::Busy => Err(Error::refused(format!(
@@ -71,7 +71,7 @@ fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
     }
 }
 
-/// The same workspace, looked at from another machine.
+/// The same workspace, reached through another machine.
 fn moved(mut known: Known, on: Option<&str>) -> Known {
     match on {
         Some("this" | "here" | "localhost") => known.workspace.on = None,

@@ -1,11 +1,11 @@
-//! `tow tunnel rm`.
+//! `tow tunnel rm`: removes definitions.
 
 use super::Report;
 use crate::context::Context;
 use crate::tunnels;
 use towline_core::{Error, Result};
 
-/// Remove a definition. An open tunnel is closed first, by you.
+/// Remove a definition. Close an open tunnel first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel rm box")]

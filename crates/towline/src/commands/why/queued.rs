@@ -1,4 +1,4 @@
-//! Why a run is not running yet.
+//! Explains why a run is not running yet.
 
 use super::EXPLAIN_TIMEOUT;
 use super::Why;
@@ -81,7 +81,7 @@ pub(super) fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     })
 }
 
-/// What a far scheduler says of it.
+/// The explanation of a far scheduler.
 pub(super) fn far(record: &RunRecord, explained: towline_core::cluster::Explanation) -> Why {
     let mut summary = explained.text;
     if let Some(native) = &explained.native {
