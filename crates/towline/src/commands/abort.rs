@@ -89,14 +89,14 @@ fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
             cancelling: runs,
             already_ended,
         }),
-        _ => Err(Error::bug("the daemon gave an answer to another question")),
+        _ => Err(Error::bug("the daemon's answer does not match the request")),
     }
 }
 
 /// The error if the daemon ends the runs but cannot record that.
 fn unwritten(trouble: &str) -> Error {
     Error::unreachable(format!(
-        "what runs is being stopped, but that you asked for it cannot be written down: {trouble}"
+        "the runs are being stopped, but the daemon cannot record your abort: {trouble}"
     ))
     .hint("make room, then abort it again: `tow ps` shows whether it has ended")
 }

@@ -79,7 +79,7 @@ fn wanted(text: &str, name: &str, others: bool) -> Result<(RunId, Option<String>
         Ok(id) => Ok((id, None)),
         Err(_) if others => Ok((RunId::new(text, 0, 0), Some(text.to_owned()))),
         Err(_) => Err(
-            Error::not_found(format!("`{text}` is no id of a run")).hint(format!(
+            Error::not_found(format!("`{text}` is not the id of a run")).hint(format!(
                 "`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay the scheduler's"
             )),
         ),

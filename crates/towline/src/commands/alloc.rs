@@ -143,7 +143,7 @@ fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>
 /// Handles Ctrl-C during the wait: asks the user whether the nodes are still wanted.
 fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
     let id = id.clone();
-    if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; let it go?")) {
+    if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; cancel it?")) {
         super::abort::abort_and_wait(context, std::slice::from_ref(&id))?;
         aliases::write(context)?;
         return Ok(Report {
@@ -152,8 +152,7 @@ fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
         });
     }
     let words = format!(
-        "{id} stays in the queue, and the nodes are held once they are granted; not any more: tow \
-            release {}",
+        "{id} stays queued and holds its nodes once they are granted; to cancel it: tow release {}",
         id.short()
     );
     Ok(Report {
@@ -196,8 +195,8 @@ fn wait_until_granted(
                     Phase::Queued if !told => {
                         told = true;
                         output::hint(&format!(
-                            "{id} waits for its nodes; why: tow why {0}    not any more: tow \
-                                release {0}",
+                            "{id} waits for its nodes; why: tow why {0}    cancel it: tow release \
+                                {0}",
                             id.short()
                         ));
                     }

@@ -95,7 +95,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// The columns for each run's value on this terminal. Values are not cut where they differ.
+/// The columns for each run's value on this terminal. Longer values are wrapped, because a cut could
+/// hide the difference.
 fn room_for_values(differences: &[Difference]) -> usize {
     const MIN_VALUE_WIDTH: usize = 16;
     let what = differences

@@ -145,7 +145,7 @@ fn stage_answers(cluster: &OpenCluster) -> Result<()> {
     let asked = cluster.cluster.clone();
     std::thread::Builder::new()
         .spawn(move || drop(tell.send(asked.check_stage())))
-        .map_err(|error| Error::refused("no thread can be made").source_error(error))?;
+        .map_err(|error| Error::refused("no thread can be started").source_error(error))?;
     let silent = || {
         let late = format!(
             "its storage did not answer in {} s",
@@ -270,7 +270,7 @@ fn state_folder(context: &Context) -> Result<String> {
             .map_or(String::new(), |files| format!(", {files} more files fit"));
         return Err(
             Error::refused(format!("the disk of {shown} is full: {free}{files}"))
-                .hint("runs cannot start and their ends cannot be written down until there is room")
+                .hint("runs cannot start and their ends cannot be recorded until there is room")
                 .hint(
                     "make room; `tow prune --older-than 7d --yes` removes old runs, `tow snapshot \
                 prune` old code",
@@ -327,7 +327,7 @@ fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Err
         row.sequence
     );
     Ok(error
-        .hint("all other runs are there as ever; it is left out")
+        .hint("all other runs are unaffected; this one is left out")
         .hint(format!("to remove it: {command}")))
 }
 
@@ -343,8 +343,8 @@ fn daemon(context: &Context) -> Result<String> {
             trouble: Some(trouble),
             ..
         }) => Err(
-            Error::refused(format!("it cannot write down what happens: {trouble}"))
-                .hint("runs go on; their starts and ends are written once that is mended"),
+            Error::refused(format!("it cannot write the history: {trouble}"))
+                .hint("runs go on; their starts and ends are recorded once that is fixed"),
         ),
         Reply::Status(status) => {
             // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own
@@ -372,7 +372,7 @@ fn daemon(context: &Context) -> Result<String> {
                 status.version
             ))
         }
-        _ => Err(Error::bug("the daemon gave an answer to another question")),
+        _ => Err(Error::bug("the daemon's answer does not match the request")),
     }
 }
 
@@ -395,7 +395,7 @@ fn machine(context: &Context, daemon_answers: bool) -> Result<String> {
     let memory = if towline_runner::memory_is_enforced() {
         "limited for runs that ask for some"
     } else {
-        "counted and not limited: no control groups of yours"
+        "counted and not limited: this user has no cgroups"
     };
     Ok(format!(
         "{} CPUs, {} ({memory}); {gpus}",

@@ -145,10 +145,8 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
                 .source_error(error));
             }
             Err(error) => {
-                return Err(
-                    Error::refused(format!("{} cannot be looked at", from.display()))
-                        .source_error(error),
-                );
+                return Err(Error::refused(format!("{} cannot be read", from.display()))
+                    .source_error(error));
             }
         }
     }

@@ -118,8 +118,7 @@ fn existing(here: &Path) -> Result<Option<String>> {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(
-            Error::config(format!("{PROJECT_FILE} is there and cannot be read"))
-                .source_error(error),
+            Error::config(format!("{PROJECT_FILE} exists and cannot be read")).source_error(error),
         ),
     }
 }
@@ -131,10 +130,7 @@ fn write(here: &Path, files: &[NewFile], force: bool) -> Result<()> {
     };
     let there = files.iter().find(is_taken);
     if let Some(made) = there.filter(|_| !force) {
-        let error = Error::refused(format!(
-            "{} is there already; nothing was written",
-            made.name
-        ));
+        let error = Error::refused(format!("{} exists already; nothing was written", made.name));
         return Err(
             error.hint("`--force` writes over it; `--dry-run` prints what would be written")
         );

@@ -95,7 +95,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             let taken = code::take_here(context, survey, &store)?;
             match send(context, &cluster, &taken) {
                 Err(error) if args.cluster.is_none() => output::status(&format!(
-                    "warning: not sent to `{cluster}`: {error}; a submission brings it"
+                    "warning: not uploaded to `{cluster}`: {error}; a submission uploads it"
                 )),
                 outcome => outcome?,
             }

@@ -201,7 +201,7 @@ fn report(location: &Location, listing: &Listing) -> Report {
     let mut report = Report::new(table.render(), &value);
     if listing.is_guess {
         report = report.hint(format!(
-            "nothing is called `{}`; this begins so",
+            "nothing has the whole name `{}`; these names begin with it",
             location.shown
         ));
     }

@@ -90,7 +90,7 @@ fn fetch_logs(
         let (path, truncated) = logfiles::copy_new_bytes(file, &folder)?;
         if truncated {
             output::status(&format!(
-                "the job cut {} shorter; it was fetched anew",
+                "the job truncated {}; it was copied again",
                 path.display()
             ));
         }

@@ -39,8 +39,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(text) => match history.find_to_change(text)? {
             Target::Run(record) if aliases::is_allocation(&record) => vec![*record],
             other => {
-                return Err(Error::refused(format!("{} is no allocation", other.id()))
-                    .hint("`tow abort` ends other runs"));
+                return Err(
+                    Error::refused(format!("{} is not an allocation", other.id()))
+                        .hint("`tow abort` ends other runs"),
+                );
             }
         },
         None if args.all => active()?

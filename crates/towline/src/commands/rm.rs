@@ -163,7 +163,7 @@ fn ask(found: &[Found], total: &Total) -> Result<Option<bool>> {
         .join(", ");
     if !output::can_ask() {
         return Err(Error::refused(format!(
-            "removing {names} ({total}) needs a yes, and there is nobody to ask"
+            "removing {names} ({total}) needs a yes, and there is no terminal to ask on"
         ))
         .hint("add --yes"));
     }

@@ -279,7 +279,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
     for note in &prepared.plan.notes {
         output::hint(note);
     }
-    output::set_parting_words(goes_on("nobody reads its output any more", &one.id));
+    output::set_parting_words(goes_on("the reader of its output is gone", &one.id));
     let world = prepared.plan.resolved.shape.world();
     let view = View {
         run: one.id.clone(),
@@ -326,8 +326,7 @@ impl JobArgs {
 pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
     if !args.dry_run && args.command.iter().any(|word| word == "--dry-run") {
         output::hint(
-            "`--dry-run` behind the program is the program's own; before it, it is tow's and \
-                nothing is submitted",
+            "`--dry-run` after the program belongs to the program; before it, tow submits nothing",
         );
     }
     prepare_with(context, args, |_| {})
@@ -395,7 +394,7 @@ fn prepare_on(
         return Err(Error::refused(format!(
             "`--in-place`: this folder is not on cluster `{cluster}`"
         ))
-        .hint("leave it out: the code is brought there"));
+        .hint("leave it out: tow copies the code there"));
     }
     let holds_only = job.tags.iter().any(|tag| tag == crate::aliases::ALLOCATION);
     let code = if holds_only || here && (in_place || context.layers()?.config.in_place) {

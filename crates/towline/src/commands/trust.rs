@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if !args.yes {
         output::status(text.trim_end());
         if !output::can_ask() {
-            let error = Error::refused("nobody can be asked here; nothing was changed");
+            let error = Error::refused("there is no terminal to ask on; nothing was changed");
             return Err(error.hint(format!(
                 "agree to it as it is now: tow trust {} --yes",
                 untrusted[0].folder.display()

@@ -99,7 +99,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
         Phase::Running if record.state.cancel_requested => Why {
-            summary: "it is being ended, as was asked for".into(),
+            summary: "it is being cancelled, as you asked".into(),
             ..begin(&record)
         },
         Phase::Running => Why {
@@ -111,12 +111,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let mut report = Report::new(page(&why), &why);
     if let Some(error) = no_logs {
-        report = report.hint(format!("its logs could not be looked at: {error}"));
+        report = report.hint(format!("its logs could not be read: {error}"));
         report = error.hints().iter().fold(report, Report::hint);
     }
     if let Freshness::Stale { since, why } = &record.freshness {
         report = report.hint(format!(
-            "this is as of {}: {} cannot be asked now: {why}",
+            "this is as of {}: {} cannot be reached now: {why}",
             crate::local_time::shown(*since),
             record.cluster
         ));
@@ -128,7 +128,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// reached.
 fn unsent(record: &RunRecord, why: &str) -> Report {
     let summary = format!(
-        "it is written down, and is sent once `{}` can be used: {why}",
+        "it is recorded, and is sent once `{}` can be used: {why}",
         record.cluster
     );
     let why = Why {
@@ -161,7 +161,7 @@ fn refused(record: &RunRecord) -> String {
         .state
         .cancel_refused
         .as_ref()
-        .map(|why| format!("; its abort was refused: {why}"))
+        .map(|why| format!("; its cancel was refused: {why}"))
         .unwrap_or_default()
 }
 

@@ -30,9 +30,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.off {
         let was_on = scratch::stop_auto(context, name)?;
         let text = if was_on {
-            format!("workspace `{name}` is not backed up by itself any more\n")
+            format!("workspace `{name}` is no longer backed up automatically\n")
         } else {
-            format!("it was not on for `{name}`\n")
+            format!("automatic backups of `{name}` were not on\n")
         };
         return Ok(Report::new(
             text,
@@ -53,9 +53,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let json =
         serde_json::json!({ "workspace": name, "auto": true, "every": auto.every, "keep": keep });
     Ok(Report::new(text, &json)
-        .hint(
-            "the daemon sees to it, also after sleep; a failure shows in `tow ps` and `tow \
-            scratch ls`",
-        )
+        .hint("the daemon does it, also after sleep; `tow ps` and `tow scratch ls` show failures")
         .hint(format!("`tow scratch auto {name} --off` ends it")))
 }

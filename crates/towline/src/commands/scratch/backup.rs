@@ -87,7 +87,7 @@ fn told(name: &str, made: &BackedUp) -> Made {
     let (mut hints, mut advice) = (Vec::new(), Vec::new());
     if !made.unreadable.is_empty() {
         text += &format!(
-            "NOT backed up, for it may not be read: {}\n",
+            "NOT backed up, because it cannot be read: {}\n",
             few(&made.unreadable)
         );
         hints.push(format!(
@@ -99,8 +99,8 @@ fn told(name: &str, made: &BackedUp) -> Made {
     }
     if made.same_disk {
         advice.push(
-            "workspace and backups are on one disk: `to` could name a folder on another, \
-            or a datastore"
+            "workspace and backups are on the same disk: `to` can name a folder on another disk, \
+                or a datastore"
                 .to_owned(),
         );
     }

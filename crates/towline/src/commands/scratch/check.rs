@@ -78,13 +78,11 @@ fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
             "nothing new is damaged; what is set aside goes with the backups \
             that need it: `tow scratch prune`",
         ),
-        (false, false) => report.code(ErrorKind::Refused.exit_code()).hint(
-            "--repair has the next \
-            backup store what is damaged anew",
-        ),
+        (false, false) => report
+            .code(ErrorKind::Refused.exit_code())
+            .hint("--repair makes the next backup store the damaged content again"),
         (false, true) => report.hint(format!(
-            "`tow scratch backup {name}` now stores what is \
-            damaged anew"
+            "`tow scratch backup {name}` now stores the damaged content again"
         )),
     }
 }

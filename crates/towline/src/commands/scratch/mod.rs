@@ -66,7 +66,7 @@ fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
         ))
         .hint("wait for it, then try again")),
         _ => Err(Error::bug(
-            "the machine of the workspace gave an answer to another question",
+            "the answer of the workspace's machine does not match the request",
         )),
     }
 }

@@ -85,7 +85,7 @@ fn told(pruned: &Pruned, keep: &Keep) -> Report {
     }
     if pruned.marked > 0 {
         text += &format!(
-            "{} marked: a prune a day from now deletes what nothing has come to need\n",
+            "{} marked: a prune a day from now deletes them, unless something needs them by then\n",
             counted(pruned.marked as u64, "pack")
         );
     }

@@ -67,10 +67,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(match (is_whole, args.repair) {
         (true, _) => report,
         (false, false) => {
-            report.hint("--repair drops what is damaged; the next submission stores it anew")
+            report.hint("--repair drops damaged content; the next submission stores it again")
         }
         (false, true) => report.code(0).hint(format!(
-            "{} snapshots dropped; the next submission from their folders stores them anew",
+            "{} snapshots dropped; the next submission from their folders stores them again",
             dropped.len()
         )),
     })

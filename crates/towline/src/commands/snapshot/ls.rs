@@ -96,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let report = Report::new(text, &serde_json::json!({ "snapshots": rows }));
     Ok(if rows.is_empty() {
-        report.hint("none is kept yet: `tow init` or any submission takes one")
+        report.hint("there is none yet: `tow init` or any submission takes one")
     } else {
         report
     })

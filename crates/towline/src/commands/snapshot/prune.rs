@@ -115,8 +115,8 @@ fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
     }
     if shared && !plan.newly_listed.is_empty() {
         text += &format!(
-            "{} packs are marked; a prune a day from now deletes them if nobody has come to need \
-                them\n",
+            "{} packs are marked; a prune a day from now deletes them, unless something needs \
+                them by then\n",
             plan.newly_listed.len()
         );
     }

@@ -92,7 +92,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             "port {port} is that of tunnel `{}` ({})",
             taken.name, taken.origin
         ))
-        .hint("another --port, or none"));
+        .hint("choose another --port, or leave it out"));
     }
     let file = tunnels::add(context, &name, &tunnel)?;
     let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_route(), "file": file });
@@ -170,7 +170,7 @@ fn tunnel(args: &Args) -> Result<Tunnel> {
 /// An absolute path, because the tunnel may be opened from another folder.
 fn absolute(file: &str) -> Result<String> {
     let path = std::path::absolute(file)
-        .map_err(|error| Error::usage(format!("`{file}` is no file")).source_error(error))?;
+        .map_err(|error| Error::usage(format!("`{file}` is not a file")).source_error(error))?;
     if !path.is_file() {
         return Err(Error::config(format!(
             "there is no file {}",

@@ -85,7 +85,7 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
             return Err(Error::unreachable(format!(
                 "the supervisor of tunnel `{name}` does not end"
             ))
-            .hint("`tow tunnel ls --json` tells its process"));
+            .hint("`tow tunnel ls --json` shows its process"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -151,7 +151,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
     let bytes = serde_json::to_vec(&wanted)
         .map_err(|error| Error::bug("a tunnel cannot be written").source_error(error))?;
     towline_host::once::replace(&folder.join("wanted"), &bytes)
-        .map_err(|error| Error::refused("the tunnel cannot be kept").source_error(error))?;
+        .map_err(|error| Error::refused("the tunnel cannot be stored").source_error(error))?;
     let _ = aliases::write(context);
     let outcome = follow(
         context,
@@ -167,8 +167,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
             Err(error)
         }
         Err(error) => Err(error.hint(format!(
-            "it is tried again and again; how it goes: tow tunnel \
-            ls; not any more: tow tunnel close {}",
+            "tow keeps trying; its state: tow tunnel ls    give it up: tow tunnel close {}",
             named.name
         ))),
     }
@@ -293,6 +292,6 @@ fn state_of(reply: Reply) -> Result<TunnelStatus> {
     match reply {
         Reply::Tunnel(status) => Ok(status),
         Reply::Refused(refusal) => Err(refusal.into()),
-        _ => Err(Error::bug("the daemon gave an answer to another question")),
+        _ => Err(Error::bug("the daemon's answer does not match the request")),
     }
 }

@@ -83,8 +83,8 @@ fn not_started(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, St
     } else if detail.contains("laid out") {
         (
             None,
-            "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code \
-            anew"
+            "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes a new \
+                snapshot of the code"
                 .into(),
         )
     } else if detail.contains("`stage`") {
@@ -117,8 +117,8 @@ fn own_end(ending: &Ending, short: &str) -> (Option<bool>, String) {
     {
         return (
             None,
-            "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set \
-            `--memory` so that it is told apart"
+            "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or \
+                set `--memory` so that tow can tell"
                 .into(),
         );
     }
