@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Aborted {
+struct Cancelled {
     cancelling: Vec<RunId>,
     already_ended: Vec<RunId>,
 }
@@ -40,27 +40,27 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
         }
     }
-    let aborted = abort(context, &runs)?;
-    if args.wait && !aborted.cancelling.is_empty() {
-        wait_for_end(context, &aborted.cancelling)?;
+    let cancelled = cancel(context, &runs)?;
+    if args.wait && !cancelled.cancelling.is_empty() {
+        wait_for_end(context, &cancelled.cancelling)?;
     }
     let mut text = String::new();
     let verb = if args.wait { "aborted" } else { "aborting" };
-    aborted
+    cancelled
         .cancelling
         .iter()
         .for_each(|run| text += &format!("{verb} {run}\n"));
-    aborted
+    cancelled
         .already_ended
         .iter()
         .for_each(|run| text += &format!("{run} had ended already\n"));
-    Ok(Report::new(text, &aborted))
+    Ok(Report::new(text, &cancelled))
 }
 
 /// How long the daemon may take before its status is asked for.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
+fn cancel(context: &Context, runs: &[RunId]) -> Result<Cancelled> {
     let state = context.state()?;
     let ask = |until| {
         client::ask_until(
@@ -85,7 +85,7 @@ fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
         Reply::Cancelling {
             runs,
             already_ended,
-        } => Ok(Aborted {
+        } => Ok(Cancelled {
             cancelling: runs,
             already_ended,
         }),
@@ -102,10 +102,10 @@ fn unwritten(trouble: &str) -> Error {
 }
 
 /// Ends runs and waits until none of their processes is alive.
-pub(crate) fn abort_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
-    let aborted = abort(context, runs)?;
-    if !aborted.cancelling.is_empty() {
-        wait_for_end(context, &aborted.cancelling)?;
+pub(crate) fn cancel_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
+    let cancelled = cancel(context, runs)?;
+    if !cancelled.cancelling.is_empty() {
+        wait_for_end(context, &cancelled.cancelling)?;
     }
     Ok(())
 }

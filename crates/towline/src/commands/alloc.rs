@@ -144,7 +144,7 @@ fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>
 fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
     let id = id.clone();
     if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; cancel it?")) {
-        super::abort::abort_and_wait(context, std::slice::from_ref(&id))?;
+        super::abort::cancel_and_wait(context, std::slice::from_ref(&id))?;
         aliases::write(context)?;
         return Ok(Report {
             last_words: Some(format!("released {id}")),

@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for id in &ids {
         crate::scratch::hang_up(context, id);
     }
-    abort::abort_and_wait(context, &ids)?;
+    abort::cancel_and_wait(context, &ids)?;
     aliases::write(context)?;
     let text = ids.iter().fold(String::new(), |text, id| {
         text + "released " + id.as_str() + "\n"

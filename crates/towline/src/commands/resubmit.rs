@@ -83,7 +83,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .map(|run| run.id.clone())
             .collect();
         if !active.is_empty() {
-            abort::abort_and_wait(context, &active)?;
+            abort::cancel_and_wait(context, &active)?;
         }
         crash::pass("client.resubmit.cancelled");
         send(context, &mut new)?;
