@@ -1,17 +1,17 @@
-//! What Slurm's commands read from the environment: some of it must be set, some must not.
+//! Variables that Slurm's commands read: some must be set, some must not.
 
-/// Set for every question. `SLURM_TIME_FORMAT` makes times epoch seconds in `squeue`, `sacct` and
-/// `scontrol` (all versions since 20.11): otherwise they are local times of the login node, without
-/// a zone. `SLURM_BITSTR_LEN` has long arrays listed whole instead of ending in `...`.
+/// Set for every query. `SLURM_TIME_FORMAT` makes times epoch seconds in `squeue`, `sacct` and
+/// `scontrol` (all versions since 20.11); otherwise they are local times of the login node, without
+/// a zone. `SLURM_BITSTR_LEN` makes long arrays appear whole instead of ending in `...`.
 ///
-/// Not for `sbatch`, which would hand both on to the job.
+/// Not set for `sbatch`, which would pass both on to the job.
 pub const ASKING: &[(&str, &str)] = &[("SLURM_TIME_FORMAT", "%s"), ("SLURM_BITSTR_LEN", "0")];
 
 /// What the commands of Slurm need beside `PATH`, where only a login shell sets it.
 pub const LOGIN_VARIABLES: [&str; 2] = ["SLURM_CONF", "LD_LIBRARY_PATH"];
 
-/// Habits of the user's shell that filter, sort or reshape an answer: with `SQUEUE_STATES=RUNNING`
-/// every pending job looks gone. Removed for every question.
+/// Variables of the user's shell that filter, sort or reshape an answer: with
+/// `SQUEUE_STATES=RUNNING` every pending job looks gone. Removed for every query.
 pub const SHELL_DEFAULTS: &[&str] = &[
     "SQUEUE_ACCOUNT",
     "SQUEUE_ARRAY",
@@ -40,7 +40,7 @@ pub const SHELL_DEFAULTS: &[&str] = &[
     "SCONTROL_SIBLING",
 ];
 
-/// The arguments of a question with the environment it needs in front: `env -u … NAME=value … argv`.
+/// The argv of a query with its environment in front: `env -u … NAME=value … argv`.
 pub fn asking(argv: &[String]) -> Vec<String> {
     let mut all = vec!["env".to_owned()];
     for name in SHELL_DEFAULTS {
@@ -51,7 +51,7 @@ pub fn asking(argv: &[String]) -> Vec<String> {
     all
 }
 
-/// The arguments of `sbatch` without the variables that would win over lines of the script
+/// The argv of `sbatch` without the variables that would win over lines of the script
 /// ([`crate::script::Batch::overridden_by`]).
 pub fn submitting(argv: &[String], without: &[&str]) -> Vec<String> {
     let mut all = vec!["env".to_owned()];

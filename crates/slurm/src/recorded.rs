@@ -135,7 +135,7 @@ fn the_accounting_of_every_version() {
         };
         let again = of("again");
         let states: Vec<Native> = again.iter().map(|row| native(&row.state)).collect();
-        // 20.11 forgets the first start.
+        // 20.11 drops the first start.
         let starts = if version == "20.11" {
             vec![Native::Running]
         } else {

@@ -1,22 +1,22 @@
-//! Why `sbatch` did not accept a job, in plain words with the next step.
+//! Explains why `sbatch` did not accept a job, with the next step.
 
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Retry};
 
-/// What was asked for and what the cluster has, for hints.
+/// The request and the cluster's offers, for hints.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Asked<'a> {
     pub partition: Option<&'a str>,
     pub qos: Option<&'a str>,
     pub account: Option<&'a str>,
-    /// Those that exist; empty where they are not known.
+    /// Those that exist; empty if unknown.
     pub partitions: &'a [&'a str],
     pub all_qos: &'a [&'a str],
     pub accounts: &'a [&'a str],
 }
 
-/// [`refusal`] where only the partitions are known; the one that was asked for is taken from what
-/// `sbatch` said.
+/// [`refusal`] if only the partitions are known; the requested one is taken from the message of
+/// `sbatch`.
 pub fn explain(stderr: &str, partitions: &[&str]) -> Error {
     refusal(
         stderr,
@@ -27,11 +27,11 @@ pub fn explain(stderr: &str, partitions: &[&str]) -> Error {
     )
 }
 
-/// What `sbatch` said on stderr as an error.
+/// The stderr of `sbatch` as an error.
 ///
-/// Of kind `Unreachable` when the job may have been accepted all the same: then only asking the
-/// cluster for the run tells. `Config` when the job or the configuration names something that does
-/// not exist, `Refused` when it is more than the cluster grants.
+/// Its kind is `Unreachable` if the job may have been accepted all the same: then only a query for
+/// the run tells. It is `Config` if the job or the configuration names something that does not
+/// exist, and `Refused` if the job asks for more than the cluster grants.
 pub fn refusal(stderr: &str, asked: &Asked<'_>) -> Error {
     let said = said(stderr);
     let named = said
@@ -55,16 +55,16 @@ pub fn refusal(stderr: &str, asked: &Asked<'_>) -> Error {
             "`sbatch` failed and said nothing: whether the job was accepted is not known",
         );
     }
-    // A site's own rules speak through plugins, in words of their own.
+    // A site's own rules come from plugins, with messages of their own.
     Error::refused("Slurm did not accept the job").with("slurm", all)
 }
 
-/// Its messages without their prefixes, each once. Advice such as `Try "sbatch --help"` is dropped.
+/// The messages without their prefixes, each once. Advice such as `Try "sbatch --help"` is dropped.
 fn said(stderr: &str) -> Vec<String> {
     let mut messages: Vec<String> = Vec::new();
     let is_marked = stderr.lines().any(|line| line.contains("sbatch: "));
     for line in stderr.lines() {
-        // Login shells speak on stderr too.
+        // Login shells print on stderr too.
         let text = match line.split_once("sbatch: ") {
             Some((_, text)) => text,
             None if is_marked => continue,
@@ -89,12 +89,12 @@ fn said(stderr: &str) -> Vec<String> {
 }
 
 struct Rule {
-    /// Any of these in what was said, in lower case.
+    /// Any of these in the message, in lower case.
     texts: &'static [&'static str],
     make: fn(&Asked<'_>, &[String]) -> Error,
 }
 
-/// The first that fits counts.
+/// The first rule that matches counts.
 const RULES: &[Rule] = &[
     Rule {
         texts: &[
@@ -351,7 +351,7 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// The request left this machine and no answer came, or none that tells.
+/// The request was sent, and no answer came, or none that is clear.
 const UNSURE_MESSAGES: &[&str] = &[
     "socket timed out",
     "unable to contact slurm controller",
@@ -408,7 +408,7 @@ fn account(asked: &Asked<'_>, _: &[String]) -> Error {
     error.maybe_hint(choices("accounts", asked.accounts, asked.account))
 }
 
-/// Slurm names the limit on a line of its own, where it does.
+/// Slurm sometimes names the limit on a line of its own.
 fn policy(_: &Asked<'_>, said: &[String]) -> Error {
     let limit = said.iter().find(|line| {
         ["QOS", "Assoc", "Max"]
@@ -438,9 +438,9 @@ fn partition_words(asked: &Asked<'_>) -> String {
     )
 }
 
-/// The nearest that exists, else all of them.
+/// The most similar existing name, else all of them.
 fn choices(what: &str, known: &[&str], asked: Option<&str>) -> Option<String> {
-    // One that exists and is not for everybody is not misspelt.
+    // A name that exists but is not allowed for this user is not a typo.
     let near = asked
         .filter(|asked| !known.contains(asked))
         .and_then(|asked| did_you_mean(asked, known.iter().copied()));

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use towline_core::{Error, Result, quote};
 
-/// What `sbatch` is asked for.
+/// The options of `sbatch`, and the command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Batch {
     pub name: String,
@@ -16,9 +16,9 @@ pub struct Batch {
     pub gpus_per_node: u32,
     pub gpu_type: Option<String>,
     pub cpus_per_task: Option<u32>,
-    /// MiB on each node.
+    /// MiB per node.
     pub memory_mb: Option<u64>,
-    /// Seconds. Slurm counts minutes; it is rounded up.
+    /// In seconds. Slurm counts minutes, so it is rounded up.
     pub time: Option<u64>,
     pub partition: Option<String>,
     pub qos: Option<String>,
@@ -26,10 +26,10 @@ pub struct Batch {
     /// `0-7%3`
     pub array: Option<String>,
     pub requeue: bool,
-    /// The signal (`B:USR1`: to the script alone) and the seconds before the end at which it comes.
+    /// The signal (`B:USR1`: to the script alone), and how many seconds before the end it comes.
     pub signal: Option<(String, u32)>,
-    /// Lines of options as they are, behind ours so that they win. They follow the quoting of
-    /// `#SBATCH` lines.
+    /// Native option lines, unchanged. They come after ours, so they win. They follow the quoting
+    /// of `#SBATCH` lines.
     pub native: Vec<String>,
     pub command: Vec<String>,
 }
@@ -61,7 +61,7 @@ impl Batch {
         }
         text.push_str("\nexec");
         for word in &self.command {
-            // `sbatch` looks for both anywhere in a script and takes none that has them.
+            // `sbatch` refuses a script that contains either anywhere.
             if word.contains('\0') || word.contains("\r\n") {
                 return Err(Error::config(
                     "a word of the command holds a NUL or a DOS line break, which Slurm does not \
@@ -85,13 +85,12 @@ impl Batch {
             self.comment.clone().filter(|comment| !comment.is_empty()),
         );
         add("output", Some(self.output.clone()));
-        // A job that is started again writes behind what it has written.
+        // A restarted job appends to its output.
         add("open-mode", Some("append".to_owned()));
         add("chdir", Some(self.workdir.clone()));
         add("nodes", Some(self.nodes.to_string()));
         add("ntasks-per-node", Some(self.ntasks_per_node.to_string()));
-        // `--gpus-per-node` is refused where the site does not use `select/cons_tres`; `--gres`
-        // never is.
+        // A site without `select/cons_tres` refuses `--gpus-per-node`; `--gres` always works.
         let kind = self
             .gpu_type
             .as_ref()
@@ -140,7 +139,7 @@ impl Batch {
     }
 }
 
-/// Variables that win over lines of a script that was rendered before.
+/// Variables that win over lines of a script that is already rendered.
 pub fn overriding(script: &str) -> Vec<&'static str> {
     let has = |option: &str| {
         script.lines().any(|line| {
@@ -184,7 +183,8 @@ pub fn output_name(job: &str, task: Option<u32>) -> String {
     )
 }
 
-/// The option that a variable stands for; those without one would change what `sbatch` does.
+/// The option that each variable sets; a variable without an option changes the behaviour of
+/// `sbatch`.
 const OVERRIDING: &[(&str, &str)] = &[
     ("", "SBATCH_WAIT"),
     ("", "SBATCH_DEBUG"),
@@ -229,8 +229,8 @@ fn clock(seconds: u64) -> String {
     }
 }
 
-/// A value as `#SBATCH` lines want it: in double quotes when it holds more than plain characters.
-/// A backslash escapes inside of quotes and out, and `#` outside begins a comment.
+/// A value for `#SBATCH` lines: in double quotes if it contains more than plain characters. A
+/// backslash escapes inside and outside of quotes, and `#` outside begins a comment.
 fn directive(value: &str) -> String {
     let plain = value
         .chars()

@@ -1,4 +1,4 @@
-//! Whatever bytes a cluster sends are read or refused; nothing panics, nothing hangs.
+//! Any bytes that a cluster sends are read or refused; nothing panics, nothing hangs.
 
 use super::parse::{
     accounting, answer, config, hosts, ids, job, node, pairs, partition, qos, queue, reservation,
@@ -55,7 +55,7 @@ proptest! {
         prop_assert!(known.contains(&word.as_str()) || !state::native(&word).is_ended(), "{}", word);
     }
 
-    /// What we write on `#SBATCH` lines reads back as Slurm reads it.
+    /// A value on an `#SBATCH` line reads back as Slurm reads it.
     #[test]
     fn values_survive_the_quoting_of_directives(name in "[^\n\r\0]{1,20}") {
         let batch = script::Batch { name: name.clone(), nodes: 1, ntasks_per_node: 1, command: vec!["x".into()], ..script::Batch::default() };

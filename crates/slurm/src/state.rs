@@ -1,17 +1,16 @@
-//! Slurm's state words and exit codes in Towline's terms. A word that is not known is never an
-//! ending.
+//! Slurm's states and exit codes in Towline's terms. An unknown state is never an ending.
 
 use towline_core::reason::{Cause, Ending, signal_name};
 
-/// What a state word of Slurm means for a job.
+/// The meaning of a Slurm state for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Native {
     Waiting,
-    /// It has its nodes; also while it is stopped or cleaned up after.
+    /// It has its nodes; also while it is suspended or being cleaned up.
     Running,
-    /// Without a cause it ended well.
+    /// Without a cause it succeeded.
     Ended(Option<Cause>),
-    /// Slurm's word: newer than this program, or one that tells nothing of this cluster's job.
+    /// Slurm's state: newer than this program, or one that says nothing about this cluster's job.
     Unknown(String),
 }
 
@@ -19,7 +18,7 @@ impl Native {
     pub const fn is_ended(&self) -> bool {
         matches!(self, Self::Ended(_))
     }
-    /// Our own word.
+    /// The name in our own vocabulary.
     pub const fn word(&self) -> Option<&'static str> {
         Some(match self {
             Self::Waiting => "queued",
@@ -32,11 +31,11 @@ impl Native {
     }
 }
 
-/// The word, the short form of it, and its meaning.
+/// The state, its short form, and its meaning.
 ///
-/// `COMPLETING` hides how the job ended, and its processes may still live: it is not an end yet.
-/// `CONFIGURING` has nodes that are still booting. `REQUEUED`, `SPECIAL_EXIT` and the holds follow
-/// a start that ended; the job itself waits. A `REVOKED` job runs on a sibling cluster.
+/// `COMPLETING` hides how the job ended, and its processes may still be alive: it is not an end
+/// yet. `CONFIGURING` means that nodes are still booting. `REQUEUED`, `SPECIAL_EXIT` and the holds
+/// follow a start that ended; the job itself waits. A `REVOKED` job runs on a sibling cluster.
 const WORDS: &[(&str, &str, Meaning)] = &[
     ("PENDING", "PD", Meaning::Waiting),
     ("CONFIGURING", "CF", Meaning::Waiting),
@@ -65,7 +64,7 @@ const WORDS: &[(&str, &str, Meaning)] = &[
     ("PREEMPTED", "PR", Meaning::Ended(Cause::Preempted)),
     ("OUT_OF_MEMORY", "OOM", Meaning::Ended(Cause::OutOfMemory)),
     ("REVOKED", "RV", Meaning::Nothing),
-    // Flags that only the REST API shows, always beside another word.
+    // Flags that only the REST API shows, always beside another state.
     ("LAUNCH_FAILED", "", Meaning::Nothing),
     ("RECONFIG_FAIL", "", Meaning::Nothing),
     ("UPDATE_DB", "", Meaning::Nothing),
@@ -81,8 +80,8 @@ enum Meaning {
 }
 
 /// Reads a state of `squeue`, `sacct` or `scontrol`: `RUNNING`, `CG`, `CANCELLED by 1001`, the
-/// truncated `OUT_OF_ME+`, and several together (`FAILED+LAUNCH_FAILED`), of which the one that is
-/// farthest from an end counts.
+/// truncated `OUT_OF_ME+`, or several together (`FAILED+LAUNCH_FAILED`), of which the one farthest
+/// from an end counts.
 pub fn native(state: &str) -> Native {
     let state = state.trim();
     let word = state
@@ -119,7 +118,7 @@ fn meaning(word: &str) -> Option<Meaning> {
         .map(|(_, _, meaning)| *meaning)
 }
 
-/// A word that a column was too narrow for, if only one meaning begins so.
+/// The meaning of a state that a narrow column cut, if only one state begins so.
 fn truncated(cut: &str) -> Option<Meaning> {
     if let Some(whole) = meaning(cut) {
         return Some(whole);
@@ -155,8 +154,8 @@ impl ExitPair {
         })
     }
 
-    /// What a shell would show: the code, or 128+n. `0:125` and the like, which Slurm makes up for
-    /// memory, are no signals.
+    /// The code that a shell would show: the exit code, or 128+n. `0:125` and the like, which Slurm
+    /// invents for memory, are not signals.
     pub fn passed_code(self) -> i32 {
         match self.signal {
             1..=64 => 128 + self.signal,
@@ -165,12 +164,12 @@ impl ExitPair {
     }
 }
 
-/// How a job ended, from its state, exit pair and reason; nothing while it has not.
+/// How a job ended, from its state, exit pair and reason; none while it has not.
 ///
-/// Two failures are none of the job's own: Slurm keeps a job that `sbatch` was refused for as
-/// `FAILED` with `BadConstraints` (its pair, `0:1` or `1:0`, means nothing), and leaves `0:53`
-/// where the output file could not be opened. A job that somebody else cancelled (`CANCELLED by
-/// 0`) is told apart by [`cancelled_by`].
+/// Two failures are not the job's own. Slurm stores a job that `sbatch` was refused as `FAILED`
+/// with `BadConstraints`; its pair, `0:1` or `1:0`, means nothing. It sets `0:53` if the output
+/// file could not be opened. [`cancelled_by`] recognises a job that somebody else cancelled
+/// (`CANCELLED by 0`).
 pub fn ending(state: &str, exit: ExitPair, reason: Option<&str>) -> Option<Ending> {
     let Native::Ended(cause) = native(state) else {
         return None;
@@ -185,7 +184,7 @@ pub fn ending(state: &str, exit: ExitPair, reason: Option<&str>) -> Option<Endin
         (Some(Cause::ExitCode), _, Some("BadConstraints")) => {
             failed(Cause::Rejected, None).detail("no node has what it asks for")
         }
-        // The controller tells the same without a pair: `RaisedSignal:53(Real-time_signal_19)`.
+        // The controller reports the same without a pair: `RaisedSignal:53(Real-time_signal_19)`.
         (Some(Cause::ExitCode), 53, _)
         | (
             Some(Cause::ExitCode),

@@ -52,7 +52,7 @@ use towline_core::{Error, Result, RunId};
 
 fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    // The two processes of a runner start here, before anything else is looked at.
+    // Hidden verbs are handled first, before the command line is parsed.
     match (
         words.get(1).and_then(|word| word.to_str()),
         words.get(2).and_then(|word| word.to_str()),
@@ -121,7 +121,7 @@ fn version() -> ExitCode {
     )))
 }
 
-/// The code to leave with when all that was to do was to print.
+/// The exit code of a verb that only prints.
 fn written(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -139,7 +139,7 @@ fn exit_code(result: std::io::Result<()>) -> ExitCode {
     }
 }
 
-/// A process of a far cluster's job leaves with the job's own code.
+/// A process of a far cluster's job exits with the job's own code.
 fn job_exit_code(result: std::io::Result<i32>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
@@ -150,7 +150,7 @@ fn job_exit_code(result: std::io::Result<i32>) -> ExitCode {
     }
 }
 
-/// What becomes another program comes back only when it cannot.
+/// `exec` returns only on failure.
 fn exec_failed(result: Result<std::convert::Infallible>) -> ExitCode {
     let Err(error) = result;
     ExitCode::from(diagnose::report(&error, false))
@@ -199,7 +199,7 @@ fn node(stage: &str, words: &[OsString]) -> std::io::Result<i32> {
 
 fn folder(name: &str, words: &[OsString]) -> std::io::Result<()> {
     let path = std::path::PathBuf::from(words.get(3).cloned().unwrap_or_default());
-    // A path that is not absolute is below the home, where the line begins.
+    // The process starts in the home folder, so a relative path is below it.
     let path = if path.is_absolute() {
         path
     } else {
@@ -213,7 +213,7 @@ fn site(stage: &str, bin: Option<&str>) -> std::io::Result<()> {
     towline_server::site_main(stage.as_ref(), bin, here)
 }
 
-/// A text argument; what is not text cannot be stored.
+/// An argument as text. An argument that is not UTF-8 is refused.
 fn text(word: OsString) -> Result<String> {
     word.into_string()
         .map_err(|word| Error::usage(format!("`{}` is not UTF-8 text", word.to_string_lossy())))

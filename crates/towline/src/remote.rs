@@ -12,10 +12,10 @@ use towline_snapshot::problem::{Problem, Result as SnapshotResult};
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, Stored};
 use towline_wire::layout::StateFolder;
 
-/// Below which path of a datastore snapshots lie, unless told otherwise.
+/// The default path for snapshots in a datastore.
 const DEFAULT_PATH: &str = "towline";
 
-/// A datastore, as a place for snapshots.
+/// A datastore as a place for snapshots.
 pub(crate) struct RemoteStore {
     data: Arc<dyn Data>,
     prefix: String,
@@ -32,7 +32,7 @@ pub(crate) fn remote_store(stores: &Stores<'_>, text: &str) -> Result<RemoteStor
 impl RemoteStore {
     pub(crate) fn new(data: Arc<dyn Data>, prefix: String) -> Result<Self> {
         Key::new(prefix.clone())
-            .map_err(|why| Error::usage(format!("nothing can be kept there: {why}")))?;
+            .map_err(|why| Error::usage(format!("nothing can be stored there: {why}")))?;
         Ok(Self {
             data,
             prefix,
@@ -40,7 +40,7 @@ impl RemoteStore {
         })
     }
 
-    /// What is known of it is kept under this name.
+    /// The file of this store's index.
     pub(crate) fn index(&self, state: &StateFolder) -> PathBuf {
         state.store_index(
             &Digest::of(format!("{}\n{}", self.data.place(), self.prefix).as_bytes()).short(),
@@ -81,7 +81,7 @@ impl BlobStore for RemoteStore {
             ));
             match written {
                 Ok(_) => return Ok(()),
-                // Somebody else is writing the very same bytes.
+                // Another process has written the same bytes.
                 Err(_) if self.has(blob)? => return Ok(()),
                 Err(error)
                     if error.retry_advice() == towline_core::Retry::Later

@@ -1,5 +1,5 @@
-//! Every byte that another process parses: the daemon's and the runner's protocols, the runner's
-//! journal, the layout of the state folder, and what `--json` prints. Versioned; changed only by
+//! Every byte that another process parses: the protocols of the daemon and the runner, the runner's
+//! journal, the layout of the state folder, and the output of `--json`. Versioned; changed only by
 //! adding.
 
 pub mod cluster;

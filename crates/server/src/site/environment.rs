@@ -1,6 +1,6 @@
-//! Where the scheduler's commands are. Some sites put them on the path in `/etc/profile.d` or by a
-//! module, which only a login shell reads; ours is none. A login shell is asked once, and what it
-//! says is remembered in the stage folder.
+//! Finds the scheduler's commands. Some sites add them to the PATH in `/etc/profile.d` or by a
+//! module, which only a login shell reads, and our shell is not one. So a login shell is asked
+//! once, and its answer is stored in the stage folder.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,15 +10,15 @@ use towline_slurm::environment::LOGIN_VARIABLES;
 use towline_slurm::submit;
 use towline_wire::stage::StageFolder;
 
-/// A profile that loads modules may take its time.
+/// A profile that loads modules may take some time.
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The variables, as `NAME=value`, that the commands need beyond ours; none where our own path
-/// leads to them, or nothing does.
+/// The variables, as `NAME=value`, that the commands need beyond ours. None if they are on our own
+/// PATH, or nowhere.
 pub(super) fn find(stage: &StageFolder, bin: Option<&str>, here: &dyn Transport) -> Vec<String> {
     let path = std::env::var("PATH").unwrap_or_default();
     if let Some(bin) = bin {
-        // The user's own word comes first.
+        // The user's setting comes first.
         return vec![format!("PATH={bin}:{path}")];
     }
     if find_program(submit::PROGRAM, &path).is_some() {
@@ -39,7 +39,7 @@ pub(super) fn find(stage: &StageFolder, bin: Option<&str>, here: &dyn Transport)
     if found.is_empty() {
         return found;
     }
-    // It is only asked again where it cannot be written.
+    // If this cannot be written, the shell is asked again next time.
     let _ = towline_host::once::replace(&file, found.join("\n").as_bytes());
     found
 }
@@ -51,8 +51,8 @@ fn has_command(environment: &[String]) -> bool {
         .is_some_and(|path| find_program(submit::PROGRAM, path).is_some())
 }
 
-/// What `env` says in a login shell: the user's own, else the one that most profiles are written
-/// for.
+/// The output of `env` in a login shell: the user's own, else the one that most profiles are
+/// written for.
 fn ask(here: &dyn Transport) -> Option<String> {
     let own = std::env::var("SHELL")
         .ok()
@@ -79,7 +79,7 @@ fn value<'s>(said: &'s str, name: &str) -> Option<&'s str> {
         .next_back()
 }
 
-/// Our own path with the folder of the commands behind it, and what else they go by.
+/// Our own PATH followed by the folder of the commands, and the further variables.
 fn needed(said: &str, path: &str) -> Vec<String> {
     let program = value(said, "PATH").and_then(|path| find_program(submit::PROGRAM, path));
     let Some(folder) = program

@@ -1,9 +1,9 @@
-//! `sacct`: what the database knows, every start of a job and every step of it.
+//! `sacct`: the database's rows, one for every start and every step of a job.
 //!
-//! That the last row of a job ended does not mean that the job did: one that was preempted and
-//! waits again keeps its `PREEMPTED` row and gets a new one only when it may start. Nor is a job
-//! that has no row gone: held ones, those that depend on others, and tasks that have not started
-//! have none. The controller is asked first.
+//! A job whose last row has ended may still be alive: a preempted job that waits again keeps its
+//! `PREEMPTED` row and gets a new one only when it may start. A job without a row may exist too:
+//! held jobs, jobs that depend on others, and tasks that have not started have none. So the
+//! controller is asked first.
 
 use super::config::Version;
 use super::ids::JobId;
@@ -14,15 +14,15 @@ use towline_core::Result;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 
-/// What every version from 20.11 on knows, least free text first.
+/// Columns that every version since 20.11 has, those with free text last.
 const COLUMNS: &str = "JobID,JobIDRaw,State,ExitCode,DerivedExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,NNodes,NodeList,\
                        Partition,QOS,Account,User,Reason";
-/// Since 24.11; an older `sacct` refuses the whole question.
+/// Since 24.11; an older `sacct` refuses the whole query.
 const NEWER: &str = "Restarts";
 const FREE: &str = "Comment,JobName";
 
-/// `-D` shows every start of a requeued job and not just the last, `-X` would leave out the steps.
-/// The heading stays: rows are read by the names in it.
+/// `-D` shows every start of a requeued job and not just the last; `-X` would leave out the steps.
+/// The heading stays, because rows are read by its names.
 ///
 /// Without jobs `sacct` answers for the current day only, unless `since` (epoch seconds) says more.
 pub fn argv(
@@ -60,12 +60,12 @@ pub fn argv(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountingRow {
     pub id: JobId,
-    /// The number that a task or component has of its own.
+    /// The number of a task or component of its own.
     pub job: u32,
-    /// Slurm's word, as it is: `CANCELLED by 1001`.
+    /// Slurm's state, unchanged: `CANCELLED by 1001`.
     pub state: String,
     pub exit: ExitPair,
-    /// The highest of its steps; not on steps.
+    /// The highest exit code of its steps; absent on steps.
     pub derived_exit: Option<ExitPair>,
     pub submitted: Option<Moment>,
     pub eligible: Option<Moment>,
@@ -80,20 +80,20 @@ pub struct AccountingRow {
     pub qos: Option<String>,
     pub account: Option<String>,
     pub user: Option<String>,
-    /// What it last waited for, also after it started.
+    /// The last reason why it waited, also after it started.
     pub reason: Option<String>,
-    /// Since 24.11. To count the rows of one id is no way elsewhere: 20.11 drops some.
+    /// Since 24.11. Counting the rows of one id is no replacement, because 20.11 drops some.
     pub restarts: Option<u32>,
-    /// Only where the site stores comments (`AccountingStoreFlags=job_comment`), and only once the
+    /// Only if the site stores comments (`AccountingStoreFlags=job_comment`), and only once the
     /// start has ended.
     pub comment: Option<String>,
     pub name: String,
 }
 
 impl AccountingRow {
-    /// How this start ended; nothing while it has not, or when the job waits to be started again.
+    /// How this start ended; none while it runs, or while the job waits to be started again.
     pub fn ending(&self) -> Option<Ending> {
-        // A refused submission: the database does not know the reason, but it never started.
+        // A refused submission: it never started, and the database does not know the reason.
         let refused = self.start.is_none() && self.state == "FAILED";
         state::ending(
             &self.state,
@@ -127,7 +127,7 @@ pub fn read(text: &str) -> Result<Vec<AccountingRow>> {
             .split_once(FIELD)
             .is_some_and(|(id, _)| JobId::read(id).is_some());
         match records.last_mut() {
-            // A line break in a comment or a name: the record goes on.
+            // A line break in a comment or name: the record goes on.
             Some(record) if !begins => {
                 record.push('\n');
                 record.push_str(line);

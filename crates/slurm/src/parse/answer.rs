@@ -1,4 +1,4 @@
-//! What `sbatch --parsable` says when it accepted a job.
+//! The output of `sbatch --parsable` for an accepted job.
 
 use super::unreadable;
 use towline_core::Result;
@@ -6,12 +6,12 @@ use towline_core::Result;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
     pub job: u32,
-    /// Where several clusters share one database.
+    /// Set if several clusters share one database.
     pub cluster: Option<String>,
 }
 
-/// The id: the last line that is one, for plugins and login shells print before it. The form
-/// without `--parsable` is understood too. An answer without an id leaves open whether the job was
+/// The job id: the last line that is one, because plugins and login shells print before it. The
+/// form without `--parsable` is understood too. After an answer without an id the job may have been
 /// accepted.
 pub fn accepted(out: &str) -> Result<Accepted> {
     out.lines()

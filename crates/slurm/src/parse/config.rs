@@ -1,4 +1,4 @@
-//! `scontrol show config` and `sinfo --version`: what the site has set.
+//! `scontrol show config` and `sinfo --version`: the settings of the site.
 
 use super::unreadable;
 use super::values;
@@ -42,25 +42,25 @@ pub fn version(text: &str) -> Result<Version> {
 pub struct Config {
     pub cluster: String,
     pub version: Version,
-    /// First the controller, then its stand-ins.
+    /// The controller first, then its backups.
     pub controllers: Vec<String>,
     /// Seconds between `SIGTERM` and `SIGKILL`.
     pub kill_wait: u64,
-    /// Seconds for which an ended job is remembered.
+    /// How many seconds the controller remembers an ended job.
     pub min_job_age: u64,
     /// One more than the highest task number.
     pub max_array_size: u32,
-    /// Whether there is a database: `sacct`, QOS and accounts exist.
+    /// Whether there is a database: only then `sacct`, QOS and accounts exist.
     pub has_accounting: bool,
     /// `NO`, `ANY`, `ALL`: whether a job that breaks a partition's limits is refused at once.
     pub enforce_part_limits: String,
-    /// Whether jobs are started again unless they say otherwise.
+    /// Whether jobs are requeued unless they say otherwise.
     pub job_requeue: bool,
     /// `OFF`, `REQUEUE`, `CANCEL`, `SUSPEND`, perhaps with `GANG`.
     pub preempt_mode: String,
     pub preempt_type: String,
     pub select_type: String,
-    /// Seconds; a job that is started again waits one more than these. Slurm's default is 120.
+    /// In seconds. A requeued job waits one second longer. Slurm's default is 120.
     pub cred_expire: u64,
     settings: Vec<(String, String)>,
 }
@@ -74,7 +74,8 @@ impl Config {
             .and_then(|(_, value)| values::present(value))
     }
 
-    /// Whether Slurm signals all processes of a job, whatever they made of themselves.
+    /// Whether Slurm signals all processes of a job, even those in other process groups or
+    /// sessions.
     pub fn signals_reach_all(&self) -> bool {
         matches!(
             self.get("ProctrackType"),

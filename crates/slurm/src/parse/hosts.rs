@@ -3,11 +3,11 @@
 use super::unreadable;
 use towline_core::{Error, Result};
 
-/// More hosts than any cluster has; a list that names more is a mistake or a trap.
+/// More hosts than any cluster has; a longer list is a mistake or an attack.
 const MAX_HOSTS: usize = 100_000;
 
-/// Every host by name, in the order of the list. Nothing, `(null)` and `None assigned` are no
-/// hosts.
+/// Every host by name, in the order of the list. An empty text, `(null)` and `None assigned` mean
+/// no hosts.
 pub fn expand(list: &str) -> Result<Vec<String>> {
     let mut hosts = Vec::new();
     let Some(list) = super::values::present(list) else {
@@ -51,7 +51,7 @@ fn wrong(list: &str) -> Error {
     unreadable("squeue", &format!("`{list}` is not a list of hosts"))
 }
 
-/// Parts between commas that stand in no bracket.
+/// The parts between commas outside of brackets.
 fn split_outside(list: &str) -> Option<Vec<&str>> {
     let mut parts = Vec::new();
     let (mut begin, mut inside) = (0, false);
@@ -71,7 +71,7 @@ fn split_outside(list: &str) -> Option<Vec<&str>> {
     (!inside).then_some(parts)
 }
 
-/// `001-003,7` with the zeros they are written with.
+/// `001-003,7`, with leading zeros kept.
 fn numbers(inner: &str, most: usize) -> Option<Vec<String>> {
     let mut all = Vec::new();
     for part in inner.split(',') {

@@ -3,7 +3,7 @@
 use super::tasks::TaskSet;
 use std::fmt;
 
-/// What an id names. `Display` gives it back in the form that `scancel` and `sacct -j` take.
+/// A parsed id. `Display` writes it in the form that `scancel` and `sacct -j` accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobId {
     /// The job's own number, or its array's.
@@ -16,9 +16,9 @@ pub struct JobId {
 pub enum Part {
     Whole,
     Task(u32),
-    /// Tasks that have not started and share a line.
+    /// Tasks that have not started and share one line.
     Tasks(TaskSet),
-    /// Of a heterogeneous job.
+    /// A component of a heterogeneous job.
     Component(u32),
 }
 
@@ -26,7 +26,7 @@ pub enum Part {
 pub enum Step {
     /// The batch script.
     Batch,
-    /// What the site starts around the job.
+    /// The step for processes that the site starts around the job.
     Extern,
     Interactive,
     Number(u32),
@@ -59,7 +59,7 @@ impl JobId {
         })
     }
 
-    /// Whether it stands for `other` too: a pending array for each of its tasks.
+    /// Whether this id includes `other`: a pending array includes each of its tasks.
     pub fn covers(&self, other: &Self) -> bool {
         self.job == other.job
             && self.step == other.step

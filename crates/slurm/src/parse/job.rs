@@ -1,4 +1,4 @@
-//! `scontrol show job`: one job in full, for as long as the controller remembers it.
+//! `scontrol show job`: the full record of one job, as long as the controller remembers it.
 
 use super::ids::{JobId, Part};
 use super::pairs::{Free, get, pairs, records};
@@ -11,14 +11,15 @@ use towline_core::Result;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 
-/// `-d` would split the record over indented lines on some versions; nothing of it is needed.
+/// Without `-d`, which splits the record over indented lines on some versions; nothing of it is
+/// needed.
 pub fn argv(job: &str) -> Vec<String> {
     owned(["scontrol", "show", "job", "-o", job])
 }
 
-/// Slurm's authoritative "never heard of it", of `scontrol`, `squeue` and `scancel`. Said of a job
-/// that ended longer than `MinJobAge` ago too: the database may still know it. Of a task of an
-/// unknown array `scontrol` says it on stdout and leaves with 0.
+/// Whether `scontrol`, `squeue` or `scancel` says that there is no such job. They also say it of a
+/// job that ended longer than `MinJobAge` ago, which the database may still know. For a task of an
+/// unknown array `scontrol` prints it on stdout and exits with 0.
 pub fn is_unknown(said: &str) -> bool {
     said.contains("Invalid job id specified")
         || said
@@ -26,7 +27,7 @@ pub fn is_unknown(said: &str) -> bool {
             .any(|line| line.starts_with("Job ") && line.trim_end().ends_with(" not found"))
 }
 
-/// What can stand behind the free texts at the end of a record, over all versions.
+/// Keys that can follow the free texts at the end of a record, in all versions.
 const TAIL: &[&str] = &[
     "StdErr",
     "StdIn",
@@ -91,7 +92,7 @@ pub struct JobDetail {
     pub qos: Option<String>,
     pub priority: u64,
     pub state: String,
-    /// Blanks in it are underscores here, other than in `squeue`.
+    /// Blanks are underscores here, unlike in `squeue`.
     pub reason: Option<String>,
     pub dependency: Option<String>,
     /// Whether Slurm itself starts it again after a node failure or preemption.
@@ -106,13 +107,13 @@ pub struct JobDetail {
     pub start: Option<Moment>,
     /// When it ended, or its time limit passes.
     pub end: Option<Moment>,
-    /// Several, between commas, where it may run in any.
+    /// Several, separated by commas, if it may run in any of them.
     pub partition: String,
     /// A host list.
     pub nodes: String,
     pub batch_host: Option<String>,
     pub node_count: u32,
-    /// What it has, or asks for while it waits.
+    /// The resources it has, or asks for while it waits.
     pub resources: Resources,
     pub workdir: Option<String>,
     pub output: Option<String>,
@@ -120,7 +121,7 @@ pub struct JobDetail {
 }
 
 impl JobDetail {
-    /// How it ended; nothing while it has not.
+    /// How it ended; none while it has not.
     pub fn ending(&self) -> Option<Ending> {
         state::ending(&self.state, self.exit, self.reason.as_deref())
     }

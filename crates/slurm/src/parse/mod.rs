@@ -1,9 +1,9 @@
-//! What Slurm's own commands print, read into values. One text format that versions 20.11 to 24.11
-//! share; Slurm's JSON is another shape in every version and slow. Each file has the arguments of
-//! its command beside the reader of its answer. No I/O.
+//! Readers of the output of Slurm's own commands. They read one text format that versions 20.11 to
+//! 24.11 share, because Slurm's JSON differs in every version and is slow. Each file has the
+//! arguments of its command beside the reader of its answer. No I/O.
 //!
-//! A reader refuses what it cannot understand rather than leave a row out: a job that is missing
-//! from an answer looks like one that is gone.
+//! A reader refuses an answer that it cannot understand. It never leaves a row out, because a job
+//! that is missing from an answer looks like one that is gone.
 
 pub mod accounting;
 pub mod answer;
@@ -23,12 +23,12 @@ pub mod values;
 
 use towline_core::Error;
 
-/// Between fields. No name on a sane site holds it.
+/// Separates fields. No name on a sane site contains it.
 pub(crate) const FIELD: char = '\u{1f}';
-/// Around records: names and comments may hold line breaks.
+/// Surrounds records, because names and comments may contain line breaks.
 pub(crate) const RECORD: char = '\u{1e}';
 
-/// An answer that cannot be read tells nothing about any job.
+/// An answer that cannot be read says nothing about any job.
 pub(crate) fn unreadable(command: &str, what: &str) -> Error {
     let shown: String = what
         .chars()

@@ -1,4 +1,5 @@
-//! `scontrol show node`: what each node has, how much of it is taken, and whether it can be used.
+//! `scontrol show node`: the resources of each node, how much is in use, and whether the node can
+//! be used.
 
 use super::pairs::{Free, get, pairs, records};
 use super::unreadable;
@@ -35,11 +36,11 @@ pub struct Node {
     pub state: Vec<String>,
     pub cpus: u32,
     pub cpus_used: u32,
-    /// Bytes.
+    /// In bytes.
     pub memory: u64,
     pub memory_used: u64,
     pub gpus: Vec<Gpus>,
-    /// Why it is down or drained, with who said so and when behind it.
+    /// Why it is down or drained, followed by who said so and when.
     pub reason: Option<String>,
     pub partitions: Vec<String>,
     pub features: Vec<String>,
@@ -48,7 +49,7 @@ pub struct Node {
 /// GPUs of one type on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gpus {
-    /// The site's word: `h200`. Absent where it has none.
+    /// The site's name, such as `h200`. Absent if it has none.
     pub kind: Option<String>,
     pub count: u32,
     pub used: u32,
@@ -111,7 +112,7 @@ fn node(record: &str) -> Result<Node> {
             .find(|used| used.kind == kind.kind)
             .map_or(0, |used| used.count.min(kind.count));
     }
-    // Without `-d`, or where the type is not in it, the sum at least is known.
+    // Without `-d`, or if it does not show the type, at least the sum is known.
     if let ([only], Some(used)) = (
         gpus.as_mut_slice(),
         Resources::read(value("AllocTRES")).gpus(),
@@ -132,7 +133,7 @@ fn node(record: &str) -> Result<Node> {
     })
 }
 
-/// `IDLE+DRAIN`, `DOWN*+DRAIN`, `MIXED-`: signs behind a word become the word they stand for.
+/// `IDLE+DRAIN`, `DOWN*+DRAIN`, `MIXED-`: a sign after a word becomes the word it stands for.
 fn state_words(text: &str) -> Vec<String> {
     const SIGNS: &[(char, &str)] = &[
         ('*', "NOT_RESPONDING"),
@@ -165,7 +166,7 @@ fn state_words(text: &str) -> Vec<String> {
     words
 }
 
-/// The GPUs in `gpu:h200:4(S:0-1),gpu:2,shard:8`: types are joined, other resources left out.
+/// The GPUs in `gpu:h200:4(S:0-1),gpu:2,shard:8`: equal types are joined, other resources left out.
 pub fn gres(text: &str) -> Vec<Gpus> {
     let mut found: Vec<Gpus> = Vec::new();
     let mut depth = 0usize;
@@ -187,7 +188,7 @@ pub fn gres(text: &str) -> Vec<Gpus> {
             (None, _) => (None, Some(1)),
             (Some(count), None) if values::count(count).is_some() => (None, values::count(count)),
             (Some(kind), None) => (Some(kind.to_owned()), Some(1)),
-            // A count has a unit where it is large: `4K`.
+            // A large count has a unit: `4K`.
             (Some(kind), Some(count)) => (
                 Some(kind.to_owned()),
                 values::bytes(count, 1).and_then(|count| count.try_into().ok()),

@@ -1,14 +1,14 @@
-//! Lines of `Key=value` pairs, as `scontrol -o` prints them. Values that users write may hold
-//! blanks and `=`; Slurm quotes none of it. Which keys can follow a free value is known, and only
-//! those end it.
+//! Lines of `Key=value` pairs, as `scontrol -o` prints them. Values that users write may contain
+//! blanks and `=`, and Slurm quotes none of them. Only keys that are known to follow a free value
+//! end it.
 
-/// A key whose value may hold anything, and the keys that can come next.
+/// A key whose value may contain anything, and the keys that can come next.
 pub type Free = (&'static str, &'static [&'static [&'static str]]);
 
 /// The pairs of one line, in order.
 pub fn pairs<'a>(line: &'a str, free: &[Free]) -> Vec<(&'a str, &'a str)> {
     let mut found: Vec<(&str, &str)> = Vec::new();
-    // Where the current value begins, and its key.
+    // The start of the current value, and its key.
     let mut current: Option<(&str, usize)> = None;
     for (begin, key, value) in candidates(line) {
         if let Some((open, value_begin)) = current {
@@ -29,7 +29,7 @@ pub fn pairs<'a>(line: &'a str, free: &[Free]) -> Vec<(&'a str, &'a str)> {
     found
 }
 
-/// Every word that looks like `Key=`: where it begins, the key, where its value would begin.
+/// Every word that looks like `Key=`: its start, the key, and the start of its value.
 fn candidates(line: &str) -> impl Iterator<Item = (usize, &str, usize)> {
     let mut at = 0;
     line.split(|c: char| c.is_ascii_whitespace())
@@ -45,7 +45,7 @@ fn candidates(line: &str) -> impl Iterator<Item = (usize, &str, usize)> {
         })
 }
 
-/// One record per element: `scontrol -o` begins each with the same key, and a line break in a
+/// One record per element: `scontrol -o` begins each with the same key, so a line break in a
 /// comment begins none.
 pub fn records<'a>(text: &'a str, first_key: &str) -> Vec<&'a str> {
     let begins: Vec<usize> = text

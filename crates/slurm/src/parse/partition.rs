@@ -1,4 +1,4 @@
-//! `scontrol show partition`.
+//! `scontrol show partition`: the partitions and their limits.
 
 use super::pairs::{get, pairs, records};
 use super::unreadable;
@@ -15,7 +15,7 @@ pub struct Partition {
     pub name: String,
     /// `UP`, `DOWN`, `DRAIN`, `INACTIVE`.
     pub state: String,
-    /// Where jobs go that name none.
+    /// Whether it gets the jobs that name no partition.
     pub is_default: bool,
     pub is_hidden: bool,
     pub max_time: Option<Limit>,
@@ -26,15 +26,15 @@ pub struct Partition {
     pub total_cpus: u32,
     /// A host list.
     pub nodes: String,
-    /// Empty: all.
+    /// Empty means all.
     pub allowed_qos: Vec<String>,
     pub denied_qos: Vec<String>,
-    /// Empty: all.
+    /// Empty means all.
     pub allowed_accounts: Vec<String>,
     pub denied_accounts: Vec<String>,
-    /// Empty: all.
+    /// Empty means all.
     pub allowed_groups: Vec<String>,
-    /// Its own QOS, whose limits hold for every job in it.
+    /// Its own QOS, whose limits apply to every job in it.
     pub qos: Option<String>,
     /// `OFF`, `REQUEUE`, `CANCEL`, `SUSPEND`.
     pub preempt_mode: String,

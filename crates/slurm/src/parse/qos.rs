@@ -1,4 +1,4 @@
-//! `sacctmgr show qos`: the classes of service, their limits and who pushes out whom.
+//! `sacctmgr show qos`: the QOS, their limits, and which one preempts which.
 
 use super::unreadable;
 use super::values::{self, Limit, Resources};
@@ -19,19 +19,19 @@ pub struct Qos {
     pub per_user: Resources,
     pub max_time: Option<Limit>,
     pub jobs_per_user: Option<u32>,
-    /// Running and waiting together.
+    /// Running and waiting jobs together.
     pub submitted_per_user: Option<u32>,
     pub per_job: Resources,
-    /// Of all its jobs together.
+    /// For all its jobs together.
     pub group: Resources,
     pub group_jobs: Option<u32>,
-    /// `DenyOnLimit` refuses at submission what would otherwise wait for ever.
+    /// `DenyOnLimit` refuses a job at submission that would otherwise wait for ever.
     pub flags: Vec<String>,
-    /// The QOS whose jobs it may push out.
+    /// The QOS whose jobs it may preempt.
     pub preempts: Vec<String>,
-    /// What happens to its own jobs then; `cluster` is what the cluster does.
+    /// What happens to its own jobs when preempted; `cluster` means the cluster's default.
     pub preempt_mode: Option<String>,
-    /// Seconds that a job which is pushed out still has.
+    /// Seconds that a preempted job still has.
     pub grace: u64,
 }
 

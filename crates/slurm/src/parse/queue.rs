@@ -1,5 +1,5 @@
-//! `squeue`: what the controller holds now, with ended jobs for as long as it remembers them
-//! (`MinJobAge`, 300 s by default).
+//! `squeue`: the controller's jobs, also ended ones as long as it remembers them (`MinJobAge`, 300
+//! s by default).
 
 use super::ids::{JobId, Part};
 use super::tasks::TaskSet;
@@ -13,7 +13,7 @@ use towline_core::{Error, Result};
 const LETTERS: &str = "AFKTSlLMDNPqauQrkj";
 
 /// The value of `squeue -o`. Every record stands between two marks, so that a line break in a name
-/// ends nothing and a torn answer is noticed.
+/// ends no record and a cut answer is noticed.
 fn format(mark: &str) -> String {
     let fields: Vec<String> = LETTERS.chars().map(|letter| format!("%{letter}")).collect();
     format!(
@@ -22,29 +22,29 @@ fn format(mark: &str) -> String {
     )
 }
 
-/// Which jobs are asked for. The controller itself leaves out those of other users; everything else
-/// `squeue` leaves out after it was told of them, which is still cheaper than to write and read
+/// Which jobs to ask for. The controller itself leaves out jobs of other users. `squeue` applies
+/// the other filters after it received the jobs, which is still cheaper than printing and parsing
 /// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Which<'a> {
     pub user: Option<&'a str>,
-    /// By name; all where there is none.
+    /// By name; empty means all.
     pub names: &'a [&'a str],
-    /// `squeue`'s short words, such as `PD`; in every state where there is none.
+    /// `squeue`'s short state names, such as `PD`; empty means every state.
     pub states: &'a [&'a str],
-    /// One by its number, which the controller finds without looking at others. One that it does
-    /// not know makes `squeue` fail.
+    /// One job by its number, which the controller finds without a search. An unknown number makes
+    /// `squeue` fail.
     pub job: Option<&'a str>,
 }
 
-/// The question for them. `-a` shows hidden partitions.
+/// The argv of the query. `-a` shows hidden partitions.
 pub fn argv(which: &Which<'_>) -> Vec<String> {
     marked_argv("", which)
 }
 
-/// [`argv`] with a mark of the caller's around each record, in letters and digits. Slurm takes any
-/// character in a name, so that a user can forge rows of other people's jobs by naming one of his
-/// own: where the answer is about several users, the mark must be one that nobody can guess.
+/// [`argv`] with a mark of the caller around each record, in letters and digits. Slurm allows any
+/// character in a name, so a user could forge rows of other users' jobs by the name of a job. If
+/// the answer is about several users, the mark must be one that nobody can guess.
 pub fn marked_argv(mark: &str, which: &Which<'_>) -> Vec<String> {
     let states = if which.states.is_empty() {
         "all".to_owned()
@@ -85,19 +85,19 @@ pub fn read_priorities(text: &str) -> Vec<u64> {
 /// One job, one task, or the tasks of an array that have not started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueRow {
-    /// Its own number. Each task gets one when it first starts; `squeue` joins waiting tasks on one
-    /// row all the same, under one of their numbers. Know tasks by `id`.
+    /// Its own number. Each task gets one when it first starts, but `squeue` joins waiting tasks in
+    /// one row under one of their numbers. So identify tasks by `id`.
     pub job: u32,
-    /// What users call it: `5`, `5_3`, `5_[3-7%3]`.
+    /// The id that users see: `5`, `5_3`, `5_[3-7%3]`.
     pub id: JobId,
-    /// Slurm's word; [`crate::state::native`] reads it.
+    /// Slurm's state; [`crate::state::native`] reads it.
     pub state: String,
     /// Why it waits, or why it ended; [`crate::reasons::explain`] reads it.
     pub reason: Option<String>,
     /// When it started, or is expected to.
     pub start: Option<Moment>,
     pub time_limit: Option<Limit>,
-    /// Seconds.
+    /// In seconds.
     pub time_left: Option<u64>,
     pub time_used: Option<u64>,
     pub node_count: u32,
@@ -113,7 +113,7 @@ pub struct QueueRow {
 }
 
 impl QueueRow {
-    /// The id of every job it stands for.
+    /// The id of every job that the row stands for.
     pub fn ids(&self) -> Vec<JobId> {
         match &self.id.part {
             Part::Tasks(tasks) => tasks
@@ -129,16 +129,16 @@ impl QueueRow {
     }
 }
 
-/// Reads the answer to [`argv`]. What stands outside of records is ignored: banners of login
-/// shells, `CLUSTER:` lines.
+/// Reads the answer to [`argv`]. Text outside of records is ignored: banners of login shells,
+/// `CLUSTER:` lines.
 pub fn read(text: &str) -> Result<Vec<QueueRow>> {
     read_marked("", text)
 }
 
 /// Reads the answer to [`marked_argv`].
 ///
-/// A name may hold our own marks. So a record begins only where two numbers follow and enough
-/// fields, and ends at the last mark before the next.
+/// A name may contain our own marks. So a record begins only where two numbers and enough fields
+/// follow, and ends at the last mark before the next record.
 pub fn read_marked(mark: &str, text: &str) -> Result<Vec<QueueRow>> {
     let (open, close) = (format!("{RECORD}{mark}"), format!("{mark}{RECORD}"));
     let seeming: Vec<usize> = text

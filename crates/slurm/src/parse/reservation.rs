@@ -1,4 +1,4 @@
-//! `scontrol show reservation`: nodes that are kept for somebody, or for maintenance.
+//! `scontrol show reservation`: nodes that are reserved for somebody, or for maintenance.
 
 use super::pairs::{Free, get, pairs, records};
 use super::unreadable;
@@ -29,13 +29,13 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Nobody's jobs run in it.
+    /// Whether it is for maintenance: no jobs run in it.
     pub fn is_maintenance(&self) -> bool {
         self.flags.iter().any(|flag| flag == "MAINT")
     }
 
-    /// Whether a job on these nodes that starts at `start` and may take `seconds` would run into
-    /// it. A job without a limit always does.
+    /// Whether a job on these nodes that starts at `start` and may take `seconds` would overlap it.
+    /// A job without a limit always does.
     pub fn blocks(&self, start: Moment, seconds: Option<u64>) -> bool {
         let (Some(begin), Some(end)) = (self.start, self.end) else {
             return false;

@@ -1,4 +1,5 @@
-//! `sshare`: how much of its share an account has used, which decides much of a job's priority.
+//! `sshare`: how much of its fair share an account has used, which decides much of a job's
+//! priority.
 
 use super::unreadable;
 use super::values;
@@ -23,9 +24,9 @@ pub struct Share {
     pub account: String,
     /// Absent on the account's own row.
     pub user: Option<String>,
-    /// The part of the cluster that is granted, 0 to 1.
+    /// The granted part of the cluster, 0 to 1.
     pub granted: Option<f64>,
-    /// The part of recent use, 0 to 1.
+    /// The part of recent usage, 0 to 1.
     pub used: Option<f64>,
     /// 0 (used far too much) to 1 (used nothing).
     pub fair_share: Option<f64>,

@@ -6,15 +6,15 @@ use towline_core::Result;
 /// One more than Slurm's own ceiling for `MaxArraySize`; larger numbers are not task numbers.
 const MAX_TASK_NUMBER: u32 = 4_000_001;
 
-/// The tasks of an array that one line stands for.
+/// The array tasks that one line stands for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskSet {
     /// First, last (inclusive) and step of each part.
     ranges: Vec<(u32, u32, u32)>,
-    /// `%3`: so many may run at the same time.
+    /// `%3`: how many may run at the same time.
     pub at_once: Option<u32>,
-    /// The listing ends in `...`: more tasks than are named. Only where `SLURM_BITSTR_LEN` was not
-    /// set.
+    /// The list ends in `...`, because more tasks exist than it names. Happens only if
+    /// `SLURM_BITSTR_LEN` was not set.
     pub is_cut: bool,
 }
 
@@ -48,7 +48,7 @@ impl TaskSet {
                 set.is_cut = true;
                 continue;
             }
-            // Cut in the middle of a part: `1-5,8-1...`. What is left of that part is not trusted.
+            // Cut in the middle of a part: `1-5,8-1...`. The rest of that part is not used.
             if part.ends_with("...") {
                 set.is_cut = true;
                 continue;
@@ -64,7 +64,7 @@ impl TaskSet {
         })
     }
 
-    /// All of them, in the order they are listed.
+    /// All task numbers, in the order of the list.
     pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
         self.ranges
             .iter()

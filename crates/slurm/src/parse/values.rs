@@ -3,16 +3,16 @@
 
 use towline_core::time::Moment;
 
-/// A limit that is stated; where Slurm states none the reader gives `None`.
+/// A limit that Slurm states; a reader returns `None` if there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
     Unlimited,
-    /// Seconds, nodes, jobs: what the field counts.
+    /// In the unit of the field: seconds, nodes, jobs.
     At(u64),
 }
 
 impl Limit {
-    /// Whether `asked` is more than it allows.
+    /// Whether `asked` is more than the limit allows.
     pub const fn is_passed_by(self, asked: u64) -> bool {
         match self {
             Self::Unlimited => false,
@@ -45,8 +45,8 @@ pub fn words(text: &str) -> Option<String> {
     present(text).map(str::to_owned)
 }
 
-/// Epoch seconds. A local time without a zone (`2026-11-15T06:48:00`, printed where
-/// `SLURM_TIME_FORMAT` did not arrive) is not a moment.
+/// Epoch seconds. A local time without a zone (`2026-11-15T06:48:00`, printed if
+/// `SLURM_TIME_FORMAT` was not passed on) is not a moment.
 pub fn moment(text: &str) -> Option<Moment> {
     let seconds: i64 = present(text)?.parse().ok()?;
     (seconds > 0).then(|| Moment(seconds.saturating_mul(1000)))
@@ -66,7 +66,7 @@ pub(crate) fn clock(text: &str, unit: u64) -> Option<u64> {
         None => (None, text),
     };
     let parts: Vec<u64> = clock.split(':').map(number).collect::<Option<_>>()?;
-    // With days the clock begins with hours, without it ends with seconds.
+    // With days the clock begins with hours; without, it ends with seconds.
     let (hours, minutes, seconds) = match (days, parts.as_slice()) {
         (Some(_), [hours]) => (*hours, 0, 0),
         (Some(_), [hours, minutes]) => (*hours, *minutes, 0),
@@ -82,7 +82,7 @@ pub(crate) fn clock(text: &str, unit: u64) -> Option<u64> {
 }
 
 fn number(text: &str) -> Option<u64> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     text.bytes()
         .all(|b| b.is_ascii_digit())
         .then(|| text.parse().ok())?
@@ -110,15 +110,15 @@ pub fn count_limit(text: &str) -> Option<Limit> {
     }
 }
 
-/// A whole number; also of a range such as `2-4`, of which the least is given.
+/// A whole number; for a range such as `2-4`, the smaller one.
 pub fn count(text: &str) -> Option<u32> {
     let text = present(text)?;
     let text = text.split_once('-').map_or(text, |(least, _)| least);
     number(text)?.try_into().ok()
 }
 
-/// A number that may end in `K`, `M`, `G`, `T` or `P` (powers of 1024); without one it counts
-/// `plain` bytes. Fractions such as `1.50G` occur.
+/// A number that may end in `K`, `M`, `G`, `T` or `P` (powers of 1024); without a letter it counts
+/// units of `plain` bytes. Fractions such as `1.50G` occur.
 pub fn bytes(text: &str, plain: u64) -> Option<u64> {
     let text = present(text)?;
     let (digits, unit) = match text.char_indices().last()? {
@@ -138,7 +138,7 @@ pub fn bytes(text: &str, plain: u64) -> Option<u64> {
     whole.checked_add(u64::try_from(rest).ok()?)
 }
 
-/// The parts of a list; `ALL` and nothing are an empty one.
+/// The parts of a list; `ALL` and an empty text give an empty one.
 pub fn list(text: &str) -> Vec<String> {
     match present(text) {
         None | Some("ALL") => Vec::new(),
@@ -188,7 +188,7 @@ impl Resources {
                 .fold(0, |sum: u32, one| sum.saturating_add(*one))
         })
     }
-    /// Bytes.
+    /// In bytes.
     pub fn memory(&self) -> Option<u64> {
         bytes(self.get("mem")?, 1 << 20)
     }

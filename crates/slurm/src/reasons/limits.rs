@@ -3,7 +3,7 @@
 
 use super::Explanation;
 
-/// What is counted: Slurm's spelling, the plain words, the word in front of "minutes". Longer
+/// What a limit counts: Slurm's spelling, the plain text, the word before "minutes". Longer
 /// spellings first.
 const COUNTED: &[(&str, &str, &str)] = &[
     ("SubmitJobs", "so many jobs, waiting ones included", "job"),
@@ -39,7 +39,7 @@ struct Parts<'w> {
     owner: &'static str,
     /// `Grp`, `Max` or `Min`.
     bound: &'static str,
-    /// What is counted, as "so many GPUs" and as the word in front of "minutes".
+    /// What it counts, as "so many GPUs" and as the word before "minutes".
     much: &'static str,
     unit: &'static str,
     /// Empty, `Minutes`, `RunMinutes` or `RunMins`.
@@ -55,7 +55,7 @@ fn read(word: &str) -> Option<Parts<'_>> {
     } else if let Some(rest) = word.strip_prefix("Assoc") {
         ("your account", rest)
     } else {
-        // Limits of a QOS on each account or user, without its name in front.
+        // Limits of a QOS per account or user, without the prefix.
         (
             "its QOS",
             (word.starts_with("Max") && word.contains("Per")).then_some(word)?,

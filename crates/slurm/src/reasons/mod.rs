@@ -1,4 +1,4 @@
-//! Why a job waits: Slurm's word for it as a sentence, what it waits for, and what to do.
+//! Explains why a job waits: Slurm's reason as a sentence, and what to do.
 
 mod limits;
 mod table;
@@ -12,21 +12,21 @@ pub struct Explanation {
     pub text: String,
     /// What the user can do.
     pub next: Option<String>,
-    /// It never starts as it is: the job or the site's settings must change first.
+    /// It can never start as it is: the job or the site's settings must change first.
     pub forever: bool,
 }
 
-/// What else is known of a waiting job.
+/// Further facts about a waiting job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Outlook<'a> {
     pub now: Moment,
-    /// What Slurm calls it.
+    /// Slurm's number of the job.
     pub job: Option<&'a str>,
     /// When Slurm expects to start it.
     pub start: Option<Moment>,
     /// Waiting jobs of higher priority in the same partition.
     pub ahead: Option<u32>,
-    /// All jobs that wait there.
+    /// All waiting jobs of the partition.
     pub waiting: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ pub fn explain(reason: &str) -> Explanation {
         })
 }
 
-/// Whether it waits for its turn: then its place in the queue is worth asking for.
+/// Whether the job waits for its turn: then its place in the queue is worth a query.
 pub fn is_turn(reason: &str) -> bool {
     matches!(
         reason.trim().trim_start_matches('(').trim_end_matches(')'),
@@ -80,7 +80,7 @@ pub fn is_turn(reason: &str) -> bool {
     )
 }
 
-/// The same with what is known of its place in the queue.
+/// The same, with its place in the queue.
 pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explanation {
     let mut explained = explain(reason);
     if let Some(job) = outlook.job {
@@ -95,7 +95,7 @@ pub fn explain_with(reason: &str, outlook: &Outlook<'_>) -> Explanation {
         (Some(ahead), None) => explained.text += &format!("; {ahead} waiting jobs are ahead of it"),
         (None, _) => {}
     }
-    // A prediction for a job that cannot start is one of Slurm's defaults, not knowledge.
+    // Slurm's prediction for a job that cannot start is a default, not knowledge.
     if let Some(start) = outlook
         .start
         .filter(|start| *start > outlook.now && !explained.forever)
@@ -118,7 +118,7 @@ fn minute(moment: Moment) -> String {
     }
 }
 
-/// The word in front and what follows it: `ReqNodeNotAvail, UnavailableNodes:c1`.
+/// The first word and the rest: `ReqNodeNotAvail, UnavailableNodes:c1`.
 fn split(reason: &str) -> (&str, &str) {
     let (word, rest) = reason.split_once(',').unwrap_or((reason, ""));
     (word.trim(), rest.trim().trim_start_matches('_'))

@@ -1,10 +1,11 @@
 //! Slurm's reasons by name. Limits of accounts and QOS follow a pattern and are in `limits.rs`.
 
-/// The word, the explanation, the next step (empty: none), whether it never starts as it is.
+/// The reason, the explanation, the next step (empty if none), whether the job can never start as
+/// it is.
 pub(super) type Row = (&'static str, &'static str, &'static str, bool);
 
 const RELEASE: &str = "`scontrol release JOB` over there lets it go";
-/// Stands for the job's number.
+/// A placeholder for the job's number.
 pub(super) const JOB: &str = "JOB";
 const STAFF: &str = "wait, or ask the site's staff";
 const RESUBMIT_PARTITION: &str =
@@ -338,7 +339,7 @@ pub(super) const REASONS: &[Row] = &[
     ),
 ];
 
-/// How the longer explanations begin that Slurm gives instead of a word.
+/// Beginnings of the longer explanations that Slurm gives instead of a word.
 pub(super) const SENTENCES: &[Row] = &[
     (
         "Nodes required for job are DOWN, DRAINED",
