@@ -247,7 +247,7 @@ pub struct CodePlace {
 pub fn code_place(job: &Job, current: &Path) -> Result<CodePlace> {
     let root = match &job.code.root {
         Some(root) => current.join(root),
-        None => crate::surroundings::code_root(current),
+        None => crate::project::code_root(current),
     };
     let workdir = match &job.code.workdir {
         Some(workdir) => {

@@ -8,6 +8,6 @@ pub mod history;
 mod kind_keys;
 pub mod layers;
 pub mod privilege;
-pub mod surroundings;
+pub mod project;
 pub mod trust;
 mod variables;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use towline_core::Result;
 use towline_core::config::AzuremlConfig;
-use towline_engine::surroundings;
+use towline_host::surroundings;
 use towline_io::azure::cloud::Cloud;
 use towline_io::azure::identity::{SignIn, Surroundings};
 use towline_io::azure::seam::AzureCloud;

@@ -10,7 +10,8 @@ use towline_core::config::Cluster;
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
-use towline_engine::surroundings::{self, Environment};
+use towline_engine::project;
+use towline_host::surroundings::{self, Environment};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 
@@ -177,7 +178,7 @@ impl Context {
         let folder = self.folder()?;
         act(&Caller {
             folder,
-            code_root: &surroundings::code_root(folder),
+            code_root: &project::code_root(folder),
             home: surroundings::home().as_deref(),
             environment: self.environment(),
         })

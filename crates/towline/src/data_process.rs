@@ -302,7 +302,7 @@ impl Carrier {
                 .map(|value| Secret::new(value.clone()))
         };
         // A folder below the home is below the home of whoever carries the data.
-        let home = towline_engine::surroundings::home();
+        let home = towline_host::surroundings::home();
         act(&Lookup {
             variable: &variable,
             keyring: &keyring,

@@ -10,8 +10,8 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::{CopyPlan, IoPlan, NamedStore, STORE_SECRET};
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
-use towline_engine::surroundings;
 use towline_host::program::find_program;
+use towline_host::surroundings;
 use towline_io::credential::Lookup;
 
 /// Programs that mount a store, the better one first.

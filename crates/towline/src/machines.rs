@@ -65,7 +65,7 @@ pub(crate) fn ssh_to(
 
 /// The way to a host that has a datastore.
 pub(crate) fn route(host: &str, ssh_config: Option<&str>) -> Result<Route> {
-    let state = StateFolder::new(towline_engine::surroundings::state_folder()?);
+    let state = StateFolder::new(towline_host::surroundings::state_folder()?);
     let transport = ssh_to(host, ssh_config, &state)?;
     transport.connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())?;
     Ok(Route {

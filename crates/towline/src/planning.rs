@@ -15,7 +15,8 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Surroundings, check};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
-use towline_engine::{flow, surroundings};
+use towline_engine::{flow, project};
+use towline_host::surroundings;
 
 /// A plan with what it needs to be carried out.
 pub(crate) struct Prepared {
@@ -257,7 +258,7 @@ fn choose_code(
 ) -> Result<Chosen> {
     let any_size = match code {
         CodeChoice::Today { any_size } => any_size,
-        CodeChoice::InPlace => return Ok((None, None, surroundings::git_around(&place.root))),
+        CodeChoice::InPlace => return Ok((None, None, project::git_around(&place.root))),
         CodeChoice::SameAs(frozen, git) => {
             check_kept(&frozen, &code::local_store(context.state()?)?)?;
             return Ok((None, Some(frozen), git));
@@ -269,7 +270,7 @@ fn choose_code(
         } else {
             why
         });
-        return Ok((None, None, surroundings::git_around(&place.root)));
+        return Ok((None, None, project::git_around(&place.root)));
     }
     let (survey, git) = look_around(
         context,
@@ -291,16 +292,16 @@ fn look_around(
     place: &CodePlace,
     wish: &Wish<'_>,
 ) -> Result<(Survey, Option<GitState>)> {
-    let Some(mut git) = surroundings::git_around(&place.root) else {
+    let Some(mut git) = project::git_around(&place.root) else {
         return Ok((code::survey(context, place, wish)?, None));
     };
     let survey = std::thread::scope(|scope| {
         let asked =
-            std::thread::Builder::new().spawn_scoped(scope, || surroundings::is_dirty(&place.root));
+            std::thread::Builder::new().spawn_scoped(scope, || project::is_dirty(&place.root));
         let survey = code::survey(context, place, wish);
         git.dirty = match asked {
             Ok(asked) => asked.join().ok().flatten(),
-            Err(_) => surroundings::is_dirty(&place.root),
+            Err(_) => project::is_dirty(&place.root),
         };
         survey
     })?;

@@ -11,7 +11,8 @@ use tokio::runtime::Runtime;
 use towline_core::config::Config;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
-use towline_engine::surroundings;
+use towline_engine::project;
+use towline_host::surroundings;
 use towline_io::credential::Lookup;
 use towline_io::data::Data;
 use towline_io::transfer::StorePath;
@@ -129,7 +130,7 @@ impl<'c> Stores<'c> {
 
     /// The place of a path: by its folder's mapping on that cluster, or `STORE:PATH`.
     pub(crate) fn location(&self, cluster: Option<&str>, text: &str) -> Result<Location> {
-        let root = surroundings::code_root(self.context.folder()?);
+        let root = project::code_root(self.context.folder()?);
         if let Some(store_path) = self.explicit(text)? {
             return Ok(Location {
                 local: root.join(&store_path.path),

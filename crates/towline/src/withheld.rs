@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use towline_core::config::{Cluster, Config, Credential};
-use towline_engine::surroundings;
+use towline_host::surroundings;
 
 /// Where ACT and qd keep accounts of stores.
 const ACCOUNTS_FOLDER: &str = "aux_data/configs";

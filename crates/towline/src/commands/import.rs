@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
 use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
-use towline_engine::surroundings;
 use towline_engine::trust::Holding;
+use towline_host::surroundings;
 use towline_import::{self as import, Destination, Imported, Kind, NewFile, Placement};
 
 /// Make a configuration and job files from those of other tools, and say what did not map.

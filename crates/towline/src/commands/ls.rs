@@ -9,7 +9,7 @@ use serde_json::json;
 use towline_core::Result;
 use towline_core::quantity::Size;
 use towline_core::time::Moment;
-use towline_engine::surroundings;
+use towline_engine::project;
 use towline_io::data::{Object, UnsupportedEntry};
 use towline_io::transfer::{Found, StorePath, find, nothing_at};
 
@@ -52,7 +52,7 @@ struct Listing {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let below = below_root(
-        &surroundings::code_root(context.folder()?),
+        &project::code_root(context.folder()?),
         context.folder()?,
         ".",
     )?;

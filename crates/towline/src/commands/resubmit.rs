@@ -285,7 +285,7 @@ fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(Strin
         return Err(towline_core::token::not_kept());
     }
     let mut environment: Vec<(String, String)> = resolved.inherited.clone().into_iter().collect();
-    let keyring = towline_engine::surroundings::keyring(&resolved.secrets, context.environment());
+    let keyring = towline_host::surroundings::keyring(&resolved.secrets, context.environment());
     for name in &resolved.secrets {
         let here = context
             .environment()

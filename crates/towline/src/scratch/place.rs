@@ -7,7 +7,7 @@ use std::sync::Arc;
 use towline_core::redact::{Secret, SecretSet};
 use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result};
-use towline_engine::surroundings;
+use towline_host::surroundings;
 use towline_io::credential::Lookup;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{BlobStore, FolderStore};
