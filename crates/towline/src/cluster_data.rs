@@ -2,12 +2,12 @@
 
 use crate::context::Context;
 use crate::job_data::{JobData, check_name, clean};
-use crate::open_cluster::OpenCluster;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Result;
 use towline_core::config::{Config, Datastore};
 use towline_core::job::{Io, IoMode, Job};
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
+use towline_engine::flow::OpenCluster;
 
 /// The data of a job there: what the configuration knows, stores that only the cluster does, and
 /// mapped folders, which are mounted and linked into the code: `./data` is there in every run.

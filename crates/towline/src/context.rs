@@ -2,18 +2,27 @@
 //! for.
 
 use crate::means::OwnMeans;
-use crate::open_cluster::OpenCluster;
+use crate::output;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use towline_backends::registry::{self, Caller};
 use towline_core::config::Cluster;
 use towline_core::{Error, Result};
+use towline_engine::flow::{OpenCluster, Terminal};
 use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
 use towline_engine::project;
 use towline_host::surroundings::{self, Environment};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
+
+/// The terminal that this process has.
+pub(crate) fn terminal() -> Terminal {
+    Terminal {
+        can_ask: output::can_ask(),
+        tell: output::status,
+    }
+}
 
 pub(crate) struct Context {
     pub(crate) json: bool,
@@ -75,7 +84,7 @@ impl Context {
         if self.layers.get().is_none() {
             let loaded = self.load_layers()?;
             for warning in &loaded.warnings {
-                crate::output::status(&format!("warning: {}: {}", warning.at, warning.message));
+                output::status(&format!("warning: {}: {}", warning.at, warning.message));
             }
             let _ = self.layers.set(loaded);
         }
@@ -95,7 +104,7 @@ impl Context {
         }
         let loaded = layers::load(&sources)?;
         for untrusted in &loaded.untrusted {
-            crate::output::status(&format!("warning: {}", crate::trusting::summary(untrusted)));
+            output::status(&format!("warning: {}", crate::trusting::summary(untrusted)));
         }
         Ok(loaded)
     }
@@ -141,11 +150,11 @@ impl Context {
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
         let history = History::open_reader(&self.state()?.history())?
-            .map(|history| history.with_notice(crate::output::warn_once));
+            .map(|history| history.with_notice(output::warn_once));
         if let Some(history) = &history
             && history.is_newer()?
         {
-            crate::output::status("warning: a newer tow wrote this history; it is only read");
+            output::status("warning: a newer tow wrote this history; it is only read");
         }
         Ok(history)
     }
@@ -154,7 +163,11 @@ impl Context {
     pub(crate) fn cluster(&self, name: &str) -> Result<OpenCluster> {
         let named = self.definition(name)?;
         let cluster = registry::open(&named, &OwnMeans::new(self.state()?))?;
-        Ok(OpenCluster { cluster, named })
+        Ok(OpenCluster {
+            cluster,
+            named,
+            terminal: terminal(),
+        })
     }
 
     /// A cluster as the configuration has it.

@@ -14,6 +14,7 @@ use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_engine::flow::waiting;
 use towline_engine::history::History;
 use towline_wire::cluster::ClusterStatus;
 use towline_wire::daemon::{Reply, Request};
@@ -114,7 +115,9 @@ pub(crate) fn ask_cluster(
         Some(why) => format!("waiting for `{cluster}`: {why}"),
         None => format!("waiting for `{cluster}`"),
     };
-    let answer = crate::waiting::told(line, || client::ask_within(state, make, limit));
+    let answer = waiting::told(output::status, line, || {
+        client::ask_within(state, make, limit)
+    });
     answer.map_err(|error| match trouble(state, cluster, begun) {
         Some(why) if error.kind() == ErrorKind::Unreachable => {
             error.while_doing(format!("`{cluster}` does not answer: {why}"))
@@ -252,7 +255,7 @@ impl Wait<'_> {
             .filter(|_| status.at.is_some_and(|at| at >= self.submitted));
         let Some(text) = why else {
             self.troubled = None;
-            if self.said.is_empty() && self.begun.elapsed() > crate::waiting::TELL_AFTER {
+            if self.said.is_empty() && self.begun.elapsed() > waiting::TELL_AFTER {
                 self.say(format!("waiting for `{}` to take it", self.cluster));
             }
             return None;

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use towline_core::cluster::Cluster;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_io::far_folder::Route;
@@ -128,22 +127,4 @@ pub(crate) fn own_program(state: &StateFolder) -> Result<OwnProgram> {
         towline_host::once::replace(&note, format!("{mark}\n{digest}\n").as_bytes())
     });
     Ok(OwnProgram { path, digest })
-}
-
-/// Signs in where that is needed, asking the user if there is a terminal.
-pub(crate) fn connect(backend: &dyn Cluster) -> Result<()> {
-    // Whoever is asked something on the terminal is not to be talked over.
-    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        return backend.connect(true);
-    }
-    waited_for(backend, || backend.connect(false))
-}
-
-/// Asks a cluster something itself; what keeps it from answering is told after a moment.
-pub(crate) fn waited_for<T>(backend: &dyn Cluster, ask: impl FnOnce() -> T) -> T {
-    let line = || match backend.trouble() {
-        Some(error) => format!("waiting for `{}`: {error}", backend.name()),
-        None => format!("waiting for `{}`", backend.name()),
-    };
-    crate::waiting::told(line, ask)
 }

@@ -27,7 +27,6 @@ mod loglines;
 mod machines;
 mod means;
 mod mount;
-mod open_cluster;
 mod output;
 mod page;
 mod planning;
@@ -43,7 +42,6 @@ mod threads;
 mod transfers;
 mod trusting;
 mod tunnels;
-mod waiting;
 mod withheld;
 
 use std::ffi::OsString;

@@ -5,7 +5,6 @@ use crate::cluster_data;
 use crate::code::{self, Survey, Wish};
 use crate::context::Context;
 use crate::job_data::{JobData, job_data, same_data};
-use crate::open_cluster::OpenCluster;
 use crate::sending::check_kept;
 use std::path::Path;
 use towline_core::cluster::NodeFacts;
@@ -15,6 +14,7 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Surroundings, check};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
+use towline_engine::flow::OpenCluster;
 use towline_engine::{flow, project};
 use towline_host::surroundings;
 

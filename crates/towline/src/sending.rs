@@ -3,11 +3,11 @@
 
 use crate::code::{self, LocalStore, Survey};
 use crate::context::Context;
-use crate::open_cluster::OpenCluster;
 use crate::planning::Prepared;
 use towline_client as client;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
+use towline_engine::flow::OpenCluster;
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore};

@@ -2,8 +2,11 @@
 
 pub mod code;
 pub mod draft;
+mod open_cluster;
 pub mod plan;
+pub mod waiting;
 
 pub use code::{CodePlace, code_place, too_wide};
 pub use draft::read_job;
+pub use open_cluster::{OpenCluster, Terminal};
 pub use plan::{Request, make_plan};

@@ -2,7 +2,6 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::open_cluster::OpenCluster;
 use crate::output::{Paint, paint, stdout_has_colour};
 use crate::stores::{self, Stores};
 use serde::Serialize;
@@ -11,6 +10,7 @@ use towline_core::quantity::Memory;
 use towline_core::state::Phase;
 use towline_core::transport::Transport;
 use towline_core::{Error, ErrorKind, Result};
+use towline_engine::flow::OpenCluster;
 use towline_engine::history::{Filter, JournalMode, UnreadableRow};
 use towline_wire::daemon::{Reply, Request, Status};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};

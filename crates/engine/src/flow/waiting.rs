@@ -1,15 +1,14 @@
 //! What takes more than a moment is told: what is waited for, and what is known to be in the way.
 
-use crate::output;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// After this time somebody wonders.
-pub(crate) const TELL_AFTER: Duration = Duration::from_secs(2);
+pub const TELL_AFTER: Duration = Duration::from_secs(2);
 
-/// Does `act`. While it lasts, what `line` says is told after a moment, and again when it says
+/// Does `act`. While it lasts, `tell` gets what `line` says after a moment, and again when it says
 /// something else.
-pub(crate) fn told<T>(line: impl Fn() -> String + Sync, act: impl FnOnce() -> T) -> T {
+pub fn told<T>(tell: fn(&str), line: impl Fn() -> String + Sync, act: impl FnOnce() -> T) -> T {
     let (over, is_over) = channel::<()>();
     let line = &line;
     std::thread::scope(|scope| {
@@ -18,7 +17,7 @@ pub(crate) fn told<T>(line: impl Fn() -> String + Sync, act: impl FnOnce() -> T)
             while is_over.recv_timeout(TELL_AFTER) == Err(RecvTimeoutError::Timeout) {
                 let line = line();
                 if line != last {
-                    output::status(&line);
+                    tell(&line);
                     last = line;
                 }
             }
