@@ -1,11 +1,11 @@
 //! What differs between the code of two runs: which files, and in texts which lines.
 
-use crate::code;
 use crate::context::Context;
 use crate::output;
 use similar::TextDiff;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Result;
+use towline_engine::flow::code;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::manifest::{Entry, Kind};
 use towline_snapshot::read::read_file;

@@ -65,19 +65,13 @@ impl Context {
         Ok(self.folder.get().expect("set above"))
     }
 
-    pub(crate) fn environment(&self) -> &[(String, String)] {
-        &self
-            .environment
-            .get_or_init(surroundings::environment)
-            .variables
+    /// The variables of this process.
+    pub(crate) fn variables(&self) -> &Environment {
+        self.environment.get_or_init(surroundings::environment)
     }
 
-    /// Names of variables that are not text, and so are not among them.
-    pub(crate) fn odd_variables(&self) -> &[String] {
-        &self
-            .environment
-            .get_or_init(surroundings::environment)
-            .not_utf8
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.variables().variables
     }
 
     pub(crate) fn layers(&self) -> Result<&Layers> {

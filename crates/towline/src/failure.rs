@@ -1,6 +1,5 @@
 //! What the logs and the code of a run tell about its failure.
 
-use crate::code;
 use crate::context::Context;
 use crate::logfiles::{self, TAIL_BYTES};
 use std::path::Path;
@@ -11,6 +10,7 @@ use towline_core::record::RunRecord;
 use towline_core::resolve::Resolved;
 use towline_core::why::modules::{self, Own};
 use towline_core::why::{LogError, Reading, read, root_cause};
+use towline_engine::flow::code;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::root::read_root;
 

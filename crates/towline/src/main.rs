@@ -1,13 +1,11 @@
 //! `tow`: takes a command from where you sit to where it runs, and brings back logs and answers.
 
-mod ahead;
 mod aliases;
 mod arguments;
 mod bar;
 mod cli;
 mod cloud;
 mod cluster_data;
-mod code;
 mod code_diff;
 mod columns;
 mod commands;
@@ -18,6 +16,7 @@ mod diagnose;
 mod discover;
 mod failure;
 mod far;
+mod flow_means;
 mod follow;
 mod freshen;
 mod job_data;
@@ -42,7 +41,6 @@ mod threads;
 mod transfers;
 mod trusting;
 mod tunnels;
-mod withheld;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, OnceLock};
+use towline_core::quantity::Memory;
 use towline_core::visible::{visible, visible_json};
 use towline_core::{Error, Result};
 
@@ -219,6 +220,15 @@ fn style(paint: Paint) -> String {
         Paint::Bold => Style::new().bold(),
     };
     style.to_string()
+}
+
+/// Bytes for people: a small number is not mistaken for a count.
+pub(crate) fn size(bytes: u64) -> String {
+    if bytes < 1024 {
+        format!("{bytes} bytes")
+    } else {
+        Memory(bytes).to_string()
+    }
 }
 
 /// Columns of the terminal, or `None` where there is none.

@@ -2,7 +2,6 @@
 //! found. Nothing is sent, and nothing is kept yet.
 
 use crate::cluster_data;
-use crate::code::{self, Survey, Wish};
 use crate::context::Context;
 use crate::job_data::{JobData, job_data, same_data};
 use crate::sending::check_kept;
@@ -15,6 +14,7 @@ use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Sur
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
 use towline_engine::flow::OpenCluster;
+use towline_engine::flow::code::{self, Survey, Wish};
 use towline_engine::{flow, project};
 use towline_host::surroundings;
 
@@ -231,7 +231,7 @@ fn local_notes(context: &Context, plan: &Plan) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let odd = context.odd_variables();
+    let odd = &context.variables().not_utf8;
     if let (Some(first), true) = (odd.first(), plan.resolved.container.is_none()) {
         let more = if odd.len() > 1 {
             format!(" and {} more", odd.len() - 1)
@@ -293,12 +293,15 @@ fn look_around(
     wish: &Wish<'_>,
 ) -> Result<(Survey, Option<GitState>)> {
     let Some(mut git) = project::git_around(&place.root) else {
-        return Ok((code::survey(context, place, wish)?, None));
+        return Ok((
+            code::survey(context.layers()?, context.state()?, place, wish)?,
+            None,
+        ));
     };
     let survey = std::thread::scope(|scope| {
         let asked =
             std::thread::Builder::new().spawn_scoped(scope, || project::is_dirty(&place.root));
-        let survey = code::survey(context, place, wish);
+        let survey = code::survey(context.layers()?, context.state()?, place, wish);
         git.dirty = match asked {
             Ok(asked) => asked.join().ok().flatten(),
             Err(_) => project::is_dirty(&place.root),

@@ -1,13 +1,13 @@
 //! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs
 //! happen.
 
-use crate::code::{self, LocalStore, Survey};
 use crate::context::Context;
 use crate::planning::Prepared;
 use towline_client as client;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
 use towline_engine::flow::OpenCluster;
+use towline_engine::flow::code::{self, LocalStore, Survey};
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore};

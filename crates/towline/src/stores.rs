@@ -12,8 +12,6 @@ use towline_core::config::Config;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 use towline_engine::project;
-use towline_host::surroundings;
-use towline_io::credential::Lookup;
 use towline_io::data::Data;
 use towline_io::transfer::StorePath;
 
@@ -83,21 +81,9 @@ impl<'c> Stores<'c> {
             .datastores
             .get(name)
             .ok_or_else(|| no_store(config, name))?;
-        let variables = self.context.environment();
-        let home = surroundings::home();
-        let lookup = Lookup {
-            variable: &|name| {
-                variables
-                    .iter()
-                    .find(|(known, _)| known == name)
-                    .map(|(_, value)| value.clone())
-            },
-            keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
-            home: home.as_deref(),
-            reach: &crate::machines::route,
-            notice: &crate::output::warn_once,
-        };
-        let store = towline_io::open::open(name, datastore, &lookup)?;
+        let store = self
+            .context
+            .with_lookup(|lookup| towline_io::open::open(name, datastore, lookup))?;
         self.opened
             .borrow_mut()
             .insert(name.to_owned(), store.clone());

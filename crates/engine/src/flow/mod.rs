@@ -3,10 +3,12 @@
 pub mod code;
 pub mod draft;
 mod open_cluster;
+pub mod outside;
 pub mod plan;
 pub mod waiting;
 
-pub use code::{CodePlace, code_place, too_wide};
+pub use code::{CodePlace, code_place};
 pub use draft::read_job;
 pub use open_cluster::{OpenCluster, Terminal};
+pub use outside::Outside;
 pub use plan::{Request, make_plan};

@@ -1,7 +1,6 @@
 //! `tow resubmit`: the same again.
 
 use super::{Report, abort};
-use crate::code;
 use crate::context::Context;
 use crate::output;
 use crate::planning::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
@@ -17,6 +16,7 @@ use towline_core::state::Phase;
 use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
+use towline_engine::flow::code;
 use towline_engine::history::{History, Target};
 use towline_host::crash;
 

@@ -1,7 +1,6 @@
 //! `tow sync`: the code, as it is, at a path of a datastore.
 
 use super::Report;
-use crate::code::{self, Wish};
 use crate::context::Context;
 use crate::output;
 use crate::stores::Stores;
@@ -10,6 +9,7 @@ use std::sync::Arc;
 use towline_core::job::Job as JobFile;
 use towline_core::{Error, Result};
 use towline_engine::flow;
+use towline_engine::flow::code::{self, Wish};
 use towline_io::data::Key;
 use towline_io::folder::Folder;
 use towline_io::listed::Listed;
@@ -71,7 +71,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(why).hint("begin in a project's folder"));
     }
     let survey = code::survey(
-        context,
+        context.layers()?,
+        context.state()?,
         &code,
         &Wish {
             ignore: &ignore,

@@ -16,7 +16,10 @@ const MAY_SEE: [(&str, &[&str]); 15] = [
     ("snapshot", &["core", "host"]),
     ("io", &["core", "host", "wire"]),
     ("backends", &["client", "core", "host", "wire"]),
-    ("engine", &["client", "core", "host", "import", "snapshot", "wire"]),
+    (
+        "engine",
+        &["client", "core", "host", "import", "snapshot", "wire"],
+    ),
     ("runner", &["core", "host", "snapshot", "wire"]),
     (
         "server",

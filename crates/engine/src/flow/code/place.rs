@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use towline_core::job::Job;
 use towline_core::{Error, Result};
+use towline_host::surroundings;
 
 /// The root of a job's code, and the folder where its commands start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,4 +63,15 @@ pub fn too_wide(root: &Path, home: Option<&Path>) -> Option<&'static str> {
         Some(home) if home.starts_with(root) => Some("a folder that holds your home folder"),
         _ => None,
     }
+}
+
+/// Why no code travels from a folder: said in the plan.
+pub fn stays(place: &CodePlace) -> Option<String> {
+    let home = surroundings::home();
+    too_wide(&place.root, home.as_deref()).map(|what| {
+        format!(
+            "{} is {what}: no code travels from there",
+            place.root.display()
+        )
+    })
 }

@@ -15,7 +15,7 @@ const MAX_ACCOUNT_FILE_BYTES: u64 = 1 << 20;
 
 /// Those below `root`: what credentials of the configuration refer to, and what other tools keep in
 /// their places.
-pub(crate) fn files(config: &Config, root: &Path) -> BTreeSet<PathBuf> {
+pub(super) fn files(config: &Config, root: &Path) -> BTreeSet<PathBuf> {
     let credentials = config
         .datastores
         .values()

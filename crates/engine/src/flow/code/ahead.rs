@@ -1,6 +1,7 @@
 //! Code on its way to a far cluster while it is still being packed here. What goes wrong on the way
 //! is no matter: whoever carries the submission over brings what is missing.
 
+use crate::flow::outside::ClusterOpener;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,17 +13,15 @@ use towline_snapshot::digest::Digest;
 use towline_snapshot::problem::Result as SnapshotResult;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
 
-type Start = Box<dyn FnOnce() -> Result<Arc<dyn Cluster>> + Send>;
-
 /// The local store, whose new packs go to a cluster too.
-pub(crate) struct Ahead<'s> {
+pub(super) struct Ahead<'s> {
     store: &'s FolderStore,
     sender: Mutex<Sending>,
 }
 
 enum Sending {
     /// Nothing was new so far: nobody is bothered.
-    Not(Option<Start>),
+    Not(Option<ClusterOpener>),
     Begun(Sender<Blob>, JoinHandle<()>, OpenedCluster),
 }
 
@@ -35,7 +34,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 impl<'s> Ahead<'s> {
     /// `start` makes a way to the cluster of our own.
-    pub(crate) fn new(store: &'s FolderStore, start: Start) -> Self {
+    pub(super) fn new(store: &'s FolderStore, start: ClusterOpener) -> Self {
         Self {
             store,
             sender: Mutex::new(Sending::Not(Some(start))),
@@ -43,7 +42,7 @@ impl<'s> Ahead<'s> {
     }
 
     /// Waits until what was begun is over there, or has failed, or comes to nothing for a while.
-    pub(crate) fn finish(self) {
+    pub(super) fn finish(self) {
         let Sending::Begun(sender, thread, opened) = self
             .sender
             .into_inner()
@@ -87,7 +86,7 @@ impl<'s> Ahead<'s> {
 }
 
 fn carry(
-    start: Start,
+    start: ClusterOpener,
     folder: PathBuf,
     blobs: &Receiver<Blob>,
     opened: &OnceLock<Arc<dyn Cluster>>,
