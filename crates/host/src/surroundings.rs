@@ -16,6 +16,16 @@ pub struct Environment {
     pub not_utf8: Vec<String>,
 }
 
+impl Environment {
+    /// The value of a variable.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let mut variables = self.variables.iter();
+        variables
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    }
+}
+
 pub fn environment() -> Environment {
     let mut found = Environment::default();
     for (name, value) in std::env::vars_os() {

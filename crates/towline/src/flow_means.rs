@@ -70,15 +70,10 @@ impl Context {
     /// Does something with what datastores are opened with: the variables and the keyring of the
     /// user, and the machines that he reaches.
     pub(crate) fn with_lookup<T>(&self, act: impl FnOnce(&Lookup<'_>) -> T) -> T {
-        let variables = self.environment();
+        let variables = self.variables();
         let home = surroundings::home();
         act(&Lookup {
-            variable: &|name| {
-                variables
-                    .iter()
-                    .find(|(known, _)| known == name)
-                    .map(|(_, value)| value.clone())
-            },
+            variable: &|name| variables.get(name).map(str::to_owned),
             keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
             home: home.as_deref(),
             reach: &crate::machines::route,

@@ -1,13 +1,13 @@
 //! A store mounted by a program of the field: blobfuse2 or rclone. Secrets go by its environment,
 //! never by its words.
 
-use crate::job_data::MOUNTERS;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use towline_core::config::Datastore;
 use towline_core::resolve::IoPlan;
 use towline_core::{Error, Result};
+use towline_engine::flow::data::MOUNTERS;
 use towline_host::mounts;
 use towline_host::program::find_program;
 use towline_io::azure::sas::sign_container;

@@ -1,16 +1,14 @@
 //! From a job to a plan for one cluster: its code looked at, its data, image and surroundings
 //! found. Nothing is sent, and nothing is kept yet.
 
-use crate::cluster_data;
 use crate::context::Context;
-use crate::job_data::{JobData, job_data, same_data};
 use crate::sending::check_kept;
 use std::path::Path;
 use towline_core::cluster::NodeFacts;
 use towline_core::job::{Job, Launch};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, MOUNTED, Surroundings, check};
+use towline_core::resolve::{CopyPlan, FrozenCode, GitState, IoPlan, Surroundings, check};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
 use towline_engine::flow::OpenCluster;
@@ -131,7 +129,7 @@ pub(crate) fn plan_for(
     } = origin;
     let (survey, mut frozen, git) =
         choose_code(context, &place, &job, (code, target.is_here()), &mut notes)?;
-    let data = data_there(context, &target, &job, data, &mut frozen)?;
+    let data = flow::data::on_cluster(context, &target, &job, data, &mut frozen)?;
     let around = Surroundings {
         git,
         code: frozen,
@@ -192,33 +190,6 @@ fn text_of(folder: &Path) -> Result<String> {
             folder.display()
         ))
     })
-}
-
-/// The data of a job on its cluster: what it asks for, or what another run had.
-fn data_there(
-    context: &Context,
-    target: &OpenCluster,
-    job: &Job,
-    former: Option<(Vec<IoPlan>, Option<CopyPlan>)>,
-    frozen: &mut Option<FrozenCode>,
-) -> Result<JobData> {
-    let caps = target.caps();
-    if !caps.mounts_folders
-        && let Some(frozen) = frozen
-    {
-        // Mounts of another kind of cluster mean nothing here.
-        frozen.mapped.retain(|_, place| !place.starts_with(MOUNTED));
-    }
-    match former {
-        Some((io, copy)) => {
-            let data = same_data(context, io, copy)?;
-            cluster_data::with_folders(context, target, data, frozen)
-        }
-        None if caps.own_datastores.is_some() || caps.mounts_folders => {
-            cluster_data::job_data(context, target, job, frozen)
-        }
-        None => job_data(context, job, caps.is_here),
-    }
 }
 
 /// What this machine does not do with a run that asks for it.

@@ -1,6 +1,7 @@
 //! The flow of a submission, one step in one file.
 
 pub mod code;
+pub mod data;
 pub mod draft;
 mod open_cluster;
 pub mod outside;

@@ -69,7 +69,7 @@ fn destination(
         ))
         .hint("/fsx/alice/backups, or research:alice/backups"));
     };
-    let store = crate::job_data::store(
+    let store = towline_engine::flow::data::store(
         context,
         &format!("workspace `{name}`"),
         store,
@@ -78,7 +78,7 @@ fn destination(
     )?;
     Ok(Destination::Store {
         store: Box::new(store),
-        path: crate::job_data::clean("to", path)?,
+        path: towline_engine::flow::data::clean("to", path)?,
     })
 }
 

@@ -1,23 +1,24 @@
 //! The data of a job on a cluster that has datastores of its own, or mounts folders by itself.
 
-use crate::context::Context;
-use crate::job_data::{JobData, check_name, clean};
+use super::folders::placing;
+use super::job::{self, JobData, check_name, clean};
+use crate::flow::OpenCluster;
+use crate::flow::outside::Outside;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Result;
 use towline_core::config::{Config, Datastore};
 use towline_core::job::{Io, IoMode, Job};
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
-use towline_engine::flow::OpenCluster;
 
 /// The data of a job there: what the configuration knows, stores that only the cluster does, and
 /// mapped folders, which are mounted and linked into the code: `./data` is there in every run.
-pub(crate) fn job_data(
-    context: &Context,
+pub(super) fn job_data(
+    outside: &dyn Outside,
     cluster: &OpenCluster,
     job: &Job,
     code: &mut Option<FrozenCode>,
 ) -> Result<JobData> {
-    let config = &context.layers()?.config;
+    let config = &outside.layers()?.config;
     let caps = cluster.caps();
     let own_kind = caps.own_datastores;
     let is_unknown = |name: &str| own_kind.is_some() && !config.datastores.contains_key(name);
@@ -28,7 +29,7 @@ pub(crate) fn job_data(
         code.mapped = mapped(config, cluster.name(), &mut known)?;
     }
     let copy = known.copy.take_if(|copy| is_unknown(&copy.datastore));
-    let mut data = crate::job_data::job_data(context, &known, false)?;
+    let mut data = job::job_data(outside, &known, false)?;
     for (name, io) in job.io.iter().filter(|(_, io)| is_unknown(&io.datastore)) {
         check_name(name)?;
         let path = clean(&format!("io.{name}.path"), &io.path)?;
@@ -57,8 +58,8 @@ pub(crate) fn job_data(
 
 /// The data that a run had elsewhere. Mapped folders, which were links there, are mounted; those of
 /// another cluster stay what they are.
-pub(crate) fn with_folders(
-    context: &Context,
+pub(super) fn with_folders(
+    outside: &dyn Outside,
     cluster: &OpenCluster,
     mut data: JobData,
     code: &mut Option<FrozenCode>,
@@ -67,7 +68,7 @@ pub(crate) fn with_folders(
     if !cluster.caps().mounts_folders || code.as_ref().is_none_or(has_mounts) {
         return Ok(data);
     }
-    let more = job_data(context, cluster, &Job::default(), code)?;
+    let more = job_data(outside, cluster, &Job::default(), code)?;
     let own: BTreeSet<String> = data.io.iter().map(|io| io.name.clone()).collect();
     data.io
         .extend(more.io.into_iter().filter(|io| !own.contains(&io.name)));
@@ -108,7 +109,7 @@ fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<Stri
             format!("folder_{letters}")
         };
         if !job.io.contains_key(&name) {
-            let (datastore, path) = crate::stores::placing(config, Some(cluster), folder)?;
+            let (datastore, path) = placing(config, Some(cluster), folder)?;
             job.io.insert(
                 name.clone(),
                 Io {
