@@ -26,7 +26,6 @@ mod means;
 mod mount;
 mod output;
 mod page;
-mod planning;
 mod progress;
 mod reach;
 mod remote;

@@ -2,15 +2,13 @@
 //! happen.
 
 use crate::context::Context;
-use crate::planning::Prepared;
 use towline_client as client;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
 use towline_engine::flow::OpenCluster;
-use towline_engine::flow::code::{self, LocalStore, Survey};
+use towline_engine::flow::Prepared;
+use towline_engine::flow::code::{self, LocalStore, Survey, check_kept};
 use towline_host::crash;
-use towline_snapshot::digest::Digest;
-use towline_snapshot::store::{Blob, BlobStore};
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
 /// What cannot be reached now is refused while nothing is written, or ended, yet.
@@ -90,16 +88,4 @@ fn freeze(
     }
     crash::pass("client.snapshot.taken");
     Ok(store)
-}
-
-pub(crate) fn check_kept(frozen: &FrozenCode, store: &LocalStore) -> Result<()> {
-    let id = frozen.snapshot.as_deref().and_then(Digest::parse);
-    if id.is_some_and(|id| store.store.has(&Blob::Root(id)).unwrap_or(false)) {
-        return Ok(());
-    }
-    Err(Error::refused(
-        "the code of that run is not on this machine: it was pruned, or another \
-        machine submitted the run",
-    )
-    .hint("`--latest-code` takes what lies in its folder now"))
 }

@@ -9,7 +9,7 @@ pub mod plan;
 pub mod waiting;
 
 pub use code::{CodePlace, code_place};
-pub use draft::read_job;
+pub use draft::{CodeChoice, Origin, read_job, with_defaults};
 pub use open_cluster::{OpenCluster, Terminal};
 pub use outside::Outside;
-pub use plan::{Request, make_plan};
+pub use plan::{Prepared, Request, can_start_now, make_plan, plan_for};

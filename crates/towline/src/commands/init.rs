@@ -3,7 +3,6 @@
 use super::Report;
 use crate::context::Context;
 use crate::output::{self, Paint};
-use crate::planning::with_defaults;
 use crate::remote::remote_store;
 use crate::stores::Stores;
 use crate::table::Table;
@@ -13,6 +12,7 @@ use towline_core::quantity::Memory;
 use towline_core::{Error, Result};
 use towline_engine::flow;
 use towline_engine::flow::code::{self, Survey, Wish};
+use towline_engine::flow::with_defaults;
 use towline_snapshot::take::Taken;
 
 /// Snapshot the code now, so that the next submission has nothing left to send.
@@ -75,7 +75,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         || Ok(context.layers()?.default_cluster().to_owned()),
         |name| Ok::<_, Error>(name.to_owned()),
     )?;
-    let usual = with_defaults(context, Job::default(), &cluster, None)?
+    let usual = with_defaults(context.layers()?, Job::default(), &cluster, None)
         .code
         .ignore;
     let ignore = [usual, args.ignore.clone()].concat();

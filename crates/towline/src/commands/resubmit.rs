@@ -3,7 +3,6 @@
 use super::{Report, abort};
 use crate::context::Context;
 use crate::output;
-use crate::planning::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
 use crate::sending::{reach, send};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -17,6 +16,7 @@ use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
 use towline_engine::flow::code;
+use towline_engine::flow::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
 use towline_engine::history::{History, Target};
 use towline_host::crash;
 
@@ -179,7 +179,7 @@ fn move_job(
         ));
         job.resources.instance_type = None;
     }
-    job = with_defaults(context, job, new, gpus)?;
+    job = with_defaults(context.layers()?, job, new, gpus);
     job.sweep = sweep;
     Ok(job)
 }

@@ -4,7 +4,6 @@ use super::{Report, logs};
 use crate::context::Context;
 use crate::follow::{Followed, View, follow};
 use crate::output;
-use crate::planning::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
 use crate::sending::send;
 use serde::Serialize;
 use std::ffi::OsString;
@@ -17,6 +16,7 @@ use towline_core::quantity::{Memory, Span};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow;
+use towline_engine::flow::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
 
 /// Submit a command; it runs as soon as there is room.
 ///
@@ -388,7 +388,7 @@ fn prepare_on(
     in_place: bool,
     any_size: bool,
 ) -> Result<Prepared> {
-    let job = with_defaults(context, job, cluster, total_gpus)?;
+    let job = with_defaults(context.layers()?, job, cluster, total_gpus);
     let place = flow::code_place(&job, context.folder()?)?;
     let here = context.cluster(cluster)?.is_here();
     if in_place && !here {

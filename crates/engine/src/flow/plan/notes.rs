@@ -1,7 +1,9 @@
 //! Notes of a plan: which keys of the job have no effect on its cluster, and what else to know.
 
+use crate::flow::outside::Outside;
 use towline_core::cluster::Cluster;
 use towline_core::job::Job;
+use towline_core::plan::Plan;
 use towline_core::resolve::Shape;
 
 /// The note for a plan whose tokens were taken out.
@@ -71,6 +73,31 @@ pub(super) fn unused_options(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
                 "nothing uses the sweep value `{name}`: write ${{{{{name}}}}} where it belongs"
             ));
         }
+    }
+    notes
+}
+
+/// What this machine does not do with a run that asks for it.
+pub(super) fn local_notes(outside: &dyn Outside, plan: &Plan) -> Vec<String> {
+    let mut notes = Vec::new();
+    if plan.resolved.shape.memory.is_some() && !outside.limits_memory() {
+        notes.push(
+            "its memory is counted and not limited: control groups are not yours to make on \
+            this machine"
+                .to_owned(),
+        );
+    }
+    let odd = &outside.variables().not_utf8;
+    if let (Some(first), true) = (odd.first(), plan.resolved.container.is_none()) {
+        let more = if odd.len() > 1 {
+            format!(" and {} more", odd.len() - 1)
+        } else {
+            String::new()
+        };
+        notes.push(format!(
+            "the variable `{first}`{more} of this shell is not UTF-8 text, and the \
+            run does not have it"
+        ));
     }
     notes
 }
