@@ -5,13 +5,13 @@ use crate::output;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, Instant};
-use towline_client::{self as client, Heard};
+use std::time::Duration;
+use towline_client as client;
 use towline_core::cluster::Cluster;
 use towline_core::cluster::{FileEntry, RunRef};
-use towline_core::reason::{Cause, Outcome};
+use towline_core::reason::Outcome;
 use towline_core::record::{Freshness, RunRecord};
-use towline_core::state::{Phase, RunState};
+use towline_core::state::Phase;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_engine::flow::waiting;
@@ -22,10 +22,6 @@ use towline_wire::layout::StateFolder;
 
 /// How long logs may take to come before what is here is shown.
 const LOGS_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a cluster may take to say yes or no once there is trouble with it, and how often that
-/// is looked at.
-const TROUBLE_TIMEOUT: Duration = Duration::from_secs(10);
-const TROUBLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// An active cluster is looked at every few seconds; one that was not for this long does not
 /// answer, or nobody asked.
 const QUIET_MILLIS: u64 = 30_000;
@@ -170,132 +166,6 @@ pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecor
         .sign_in()
         .and_then(|()| cluster.platform_log(&RunRef::known(&record.id, &record.state)));
     lines.unwrap_or_default()
-}
-
-/// Waits until the cluster has said yes or no to a submission. One that does not answer is not
-/// waited for: what is written down is sent when it does.
-pub(crate) fn carried_over(
-    context: &Context,
-    cluster: &str,
-    run: &RunId,
-    submitted: Moment,
-) -> Result<()> {
-    let decided = |state: &RunState| {
-        !matches!(
-            state.phase,
-            Phase::Drafted | Phase::Staging | Phase::Submitting
-        )
-    };
-    let mut wait = Wait {
-        cluster,
-        begun: Instant::now(),
-        submitted,
-        troubled: None,
-        said: String::new(),
-    };
-    loop {
-        let (first, mut conversation) = client::ask(context.state()?, &|| Request::Watch {
-            runs: vec![run.clone()],
-            logs: false,
-        })?;
-        let mut next = Heard::Reply(Box::new(first));
-        loop {
-            match next {
-                Heard::Reply(reply) => match *reply {
-                    Reply::State { state, .. } | Reply::Event { state, .. } if decided(&state) => {
-                        return judged(&state);
-                    }
-                    _ => {}
-                },
-                Heard::NotYet => {
-                    if let Some(why) = wait.has_no_end(context.state()?) {
-                        let lines = why
-                            .hints
-                            .iter()
-                            .fold(why.text, |text, hint| format!("{text}\n  hint: {hint}"));
-                        output::status(&format!(
-                            "warning: `{cluster}` does not answer: {lines}\n  {run} is written \
-                                down and will be sent when it does"
-                        ));
-                        return Ok(());
-                    }
-                }
-                // A daemon that leaves is followed by the next.
-                Heard::HungUp => break,
-            }
-            next = conversation.hear(Some(Instant::now() + TROUBLE_CHECK_INTERVAL))?;
-        }
-    }
-}
-
-/// A cluster that has not said yes or no yet.
-struct Wait<'c> {
-    cluster: &'c str,
-    begun: Instant,
-    submitted: Moment,
-    /// Since when there is trouble with it.
-    troubled: Option<Instant>,
-    said: String,
-}
-
-struct Why {
-    text: String,
-    hints: Vec<String>,
-}
-
-impl Wait<'_> {
-    /// Tells what is waited for; why it is not waited for any longer, when it is time.
-    fn has_no_end(&mut self, state: &StateFolder) -> Option<Why> {
-        let status = ClusterStatus::read(&state.cluster(self.cluster, "status"))
-            .ok()
-            .flatten()
-            .unwrap_or_default();
-        let why = status
-            .trouble
-            .filter(|_| status.at.is_some_and(|at| at >= self.submitted));
-        let Some(text) = why else {
-            self.troubled = None;
-            if self.said.is_empty() && self.begun.elapsed() > waiting::TELL_AFTER {
-                self.say(format!("waiting for `{}` to take it", self.cluster));
-            }
-            return None;
-        };
-        if self.troubled.get_or_insert_with(Instant::now).elapsed() >= TROUBLE_TIMEOUT {
-            return Some(Why {
-                text,
-                hints: status.hints,
-            });
-        }
-        self.say(format!("waiting for `{}`: {text}", self.cluster));
-        None
-    }
-
-    /// Each thing once.
-    fn say(&mut self, line: String) {
-        if self.said != line {
-            output::status(&line);
-            self.said = line;
-        }
-    }
-}
-
-fn judged(state: &RunState) -> Result<()> {
-    let rejected = state
-        .ending
-        .as_ref()
-        .filter(|ending| state.phase.is_ended() && ending.cause == Some(Cause::Rejected));
-    let Some(ending) = rejected else {
-        return Ok(());
-    };
-    // The class of the error came with it.
-    let class = [ErrorKind::Config, ErrorKind::NotFound]
-        .into_iter()
-        .find(|kind| ending.exit_code == Some(kind.exit_code().into()));
-    let error = Error::new(
-        class.unwrap_or(ErrorKind::Refused),
-        ending.detail_without_hints().to_owned(),
-    );
-    Err(ending.hints().fold(error, Error::hint))
 }
 
 /// Brings files of a run's folder from its cluster: below where it started, else below its code,

@@ -30,7 +30,6 @@ mod progress;
 mod reach;
 mod remote;
 mod scratch;
-mod sending;
 mod ssh_include;
 mod stores;
 mod table;

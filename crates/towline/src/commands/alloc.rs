@@ -87,7 +87,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     })?;
     // From before it is asked for: whoever interrupts hears what becomes of it.
     let interrupts = crate::follow::interrupts()?;
-    crate::sending::send(context, &mut prepared)?;
+    towline_engine::flow::send(context, &mut prepared)?;
     let id = prepared.plan.runs[0].id.clone();
     let Some(granted) = wait_until_granted(context, &id, interrupts)? else {
         return interrupted(context, &id);

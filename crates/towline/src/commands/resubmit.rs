@@ -3,7 +3,6 @@
 use super::{Report, abort};
 use crate::context::Context;
 use crate::output;
-use crate::sending::{reach, send};
 use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::job::{Job, Tier};
@@ -17,6 +16,7 @@ use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
 use towline_engine::flow::code;
 use towline_engine::flow::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
+use towline_engine::flow::{reach, send};
 use towline_engine::history::{History, Target};
 use towline_host::crash;
 

@@ -4,7 +4,6 @@ use super::{Report, logs};
 use crate::context::Context;
 use crate::follow::{Followed, View, follow};
 use crate::output;
-use crate::sending::send;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,6 +15,7 @@ use towline_core::quantity::{Memory, Span};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow;
+use towline_engine::flow::send;
 use towline_engine::flow::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
 
 /// Submit a command; it runs as soon as there is room.

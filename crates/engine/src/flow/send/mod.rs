@@ -1,18 +1,22 @@
 //! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs
 //! happen.
 
-use crate::context::Context;
+mod answer;
+
+pub use answer::carried_over;
+
+use super::code::{self, LocalStore, Survey, check_kept};
+use super::open_cluster::OpenCluster;
+use super::outside::Outside;
+use super::plan::Prepared;
 use towline_client as client;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
-use towline_engine::flow::OpenCluster;
-use towline_engine::flow::Prepared;
-use towline_engine::flow::code::{self, LocalStore, Survey, check_kept};
 use towline_host::crash;
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
 /// What cannot be reached now is refused while nothing is written, or ended, yet.
-pub(crate) fn reach(prepared: &Prepared) -> Result<()> {
+pub fn reach(prepared: &Prepared) -> Result<()> {
     if prepared.cluster.is_here() {
         return Ok(());
     }
@@ -23,12 +27,12 @@ pub(crate) fn reach(prepared: &Prepared) -> Result<()> {
 }
 
 /// Freezes the code, then sends the plan. When this returns, the runs happen.
-pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
+pub fn send(outside: &dyn Outside, prepared: &mut Prepared) -> Result<()> {
     reach(prepared)?;
     // Held until the history names the snapshot: nobody prunes it in between.
     let _store = match &mut prepared.plan.resolved.code {
         Some(frozen) => Some(freeze(
-            context,
+            outside,
             frozen,
             prepared.survey.take(),
             &prepared.cluster,
@@ -44,10 +48,9 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
             .submit(&prepared.plan, &prepared.secrets)
             .map_err(failed)?;
     } else {
-        send_far(context, prepared).map_err(failed)?;
+        send_far(outside, prepared).map_err(failed)?;
         if cluster.transport().is_some() {
-            // Its alias; that it cannot be written is no reason to fail what was submitted.
-            let _ = crate::aliases::write(context);
+            outside.write_aliases();
         }
     }
     crash::pass("client.submit.answered");
@@ -55,7 +58,7 @@ pub(crate) fn send(context: &Context, prepared: &mut Prepared) -> Result<()> {
 }
 
 /// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
-fn send_far(context: &Context, prepared: &Prepared) -> Result<()> {
+fn send_far(outside: &dyn Outside, prepared: &Prepared) -> Result<()> {
     let submit = || Submit {
         plan: prepared.plan.clone(),
         secrets: PrivateSecrets(prepared.secrets.clone()),
@@ -63,24 +66,24 @@ fn send_far(context: &Context, prepared: &Prepared) -> Result<()> {
         cluster: Some(prepared.cluster.named.clone()),
     };
     let submitted = towline_host::clock::now();
-    client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
+    client::ask(outside.state()?, &|| Request::Submit(Box::new(submit())))?;
     let run = &prepared.plan.runs[0].id;
-    crate::far::carried_over(context, &prepared.plan.cluster, run, submitted)
+    carried_over(outside, &prepared.plan.cluster, run, submitted)
 }
 
 fn freeze(
-    context: &Context,
+    outside: &dyn Outside,
     frozen: &mut FrozenCode,
     survey: Option<Survey>,
     cluster: &OpenCluster,
 ) -> Result<LocalStore> {
-    let store = code::local_store(context.state()?)?;
+    let store = code::local_store(outside.state()?)?;
     match survey {
         Some(survey) => {
             let taken = if cluster.is_here() {
-                code::take_here(context, survey, &store)?
+                code::take_here(outside, survey, &store)?
             } else {
-                code::take_ahead(context, survey, &store, &cluster.named)?
+                code::take_ahead(outside, survey, &store, &cluster.named)?
             };
             frozen.snapshot = Some(taken.id.to_string());
         }
