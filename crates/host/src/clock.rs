@@ -17,3 +17,10 @@ pub fn moment(time: SystemTime) -> Moment {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
+
+/// Now, in nanoseconds since 1970.
+pub fn nanoseconds() -> i64 {
+    UNIX_EPOCH.elapsed().map_or(0, |since| {
+        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
+    })
+}

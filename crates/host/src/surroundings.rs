@@ -41,6 +41,11 @@ pub fn environment() -> Environment {
     found
 }
 
+/// A variable of this process that is valid UTF-8.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// `$XDG_STATE_HOME/towline/<host>`, or `~/.local/state/towline/<host>`.
 pub fn state_folder() -> Result<PathBuf> {
     let absolute = |name: &str| {

@@ -28,7 +28,6 @@ mod output;
 mod page;
 mod progress;
 mod reach;
-mod remote;
 mod scratch;
 mod ssh_include;
 mod stores;

@@ -15,6 +15,7 @@ use towline_engine::flow::data::placing;
 use towline_engine::project;
 use towline_io::data::Data;
 use towline_io::transfer::StorePath;
+use towline_workspace::remote::RemoteStore;
 
 /// The one runtime, made when first asked for.
 pub(crate) fn runtime() -> Result<&'static Runtime> {
@@ -165,6 +166,18 @@ impl<'c> Stores<'c> {
             None => Ok(layers.config.default_cluster.clone()),
         }
     }
+}
+
+/// Below which path of a datastore snapshots lie, unless told otherwise.
+const DEFAULT_SNAPSHOT_PATH: &str = "towline";
+
+/// Opens `STORE` or `STORE:PATH`.
+pub(crate) fn remote_store(stores: &Stores<'_>, text: &str) -> Result<RemoteStore> {
+    let (name, path) = text
+        .split_once(':')
+        .unwrap_or((text, DEFAULT_SNAPSHOT_PATH));
+    let prefix = path.trim_matches('/').to_owned();
+    RemoteStore::new(stores.open(name)?, prefix, runtime()?)
 }
 
 fn no_store(config: &Config, name: &str) -> Error {

@@ -3,8 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::output::{self, Paint};
-use crate::remote::remote_store;
-use crate::stores::Stores;
+use crate::stores::{Stores, remote_store};
 use crate::table::Table;
 use serde::Serialize;
 use towline_core::job::Job;

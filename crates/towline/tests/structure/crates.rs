@@ -6,7 +6,7 @@ use std::fs;
 
 /// Each crate, and those that it may see. A name that is missing here is a new crate: draw its
 /// arrows.
-const MAY_SEE: [(&str, &[&str]); 15] = [
+const MAY_SEE: [(&str, &[&str]); 16] = [
     ("core", &[]),
     ("host", &["core"]),
     ("wire", &["core"]),
@@ -22,6 +22,10 @@ const MAY_SEE: [(&str, &[&str]); 15] = [
     ),
     ("runner", &["core", "host", "snapshot", "wire"]),
     (
+        "workspace",
+        &["client", "core", "host", "io", "snapshot", "wire"],
+    ),
+    (
         "server",
         &[
             "backends", "core", "engine", "host", "runner", "snapshot", "wire",
@@ -30,8 +34,18 @@ const MAY_SEE: [(&str, &[&str]); 15] = [
     (
         "towline",
         &[
-            "backends", "client", "core", "engine", "host", "import", "io", "runner", "server",
-            "snapshot", "wire",
+            "backends",
+            "client",
+            "core",
+            "engine",
+            "host",
+            "import",
+            "io",
+            "runner",
+            "server",
+            "snapshot",
+            "wire",
+            "workspace",
         ],
     ),
     ("testkit", &["core", "host", "runner", "wire"]),

@@ -1,14 +1,10 @@
 //! How backups of a workspace go, and automatic ones: what is wanted, kept in the state folder for
 //! the daemon, with what their credentials lead to held apart.
 
-use super::{Known, Task, perform, task};
-use crate::context::Context;
-use crate::diagnose;
-use crate::output;
+use crate::{Known, Task};
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 use towline_client as client;
 use towline_core::quantity::Span;
 use towline_core::redact::SecretSet;
@@ -18,7 +14,7 @@ use towline_core::{Error, Result};
 use towline_host::once::replace;
 use towline_wire::daemon::Request;
 use towline_wire::layout::StateFolder;
-use towline_wire::workspace::{Act, Auto, BackupStatus, Failing, Outcome};
+use towline_wire::workspace::{Auto, BackupStatus, Failing, Outcome};
 
 fn read<T: serde::de::DeserializeOwned>(file: &Path) -> Option<T> {
     serde_json::from_slice(&fs::read(file).ok()?).ok()
@@ -40,16 +36,18 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::bug("cannot be written as JSON").source_error(error))
 }
 
-pub(crate) fn read_status(state: &StateFolder, name: &str) -> BackupStatus {
+/// How the backups of a workspace go.
+pub fn read_status(state: &StateFolder, name: &str) -> BackupStatus {
     read(&state.workspace(name, "status")).unwrap_or_default()
 }
 
-pub(crate) fn auto(state: &StateFolder, name: &str) -> Option<Auto> {
+/// What is wanted of automatic backups of a workspace.
+pub fn auto(state: &StateFolder, name: &str) -> Option<Auto> {
     read(&state.workspace(name, "auto"))
 }
 
 /// Workspaces whose last backup failed. Costs nothing where there are none.
-pub(crate) fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
+pub fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
     let Ok(entries) = fs::read_dir(state.workspaces()) else {
         return Vec::new();
     };
@@ -69,7 +67,7 @@ pub(crate) fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
 
 /// Automatic backups need the daemon: whoever looks starts it, where it was killed or the machine
 /// was restarted. Costs nothing where none is wanted.
-pub(crate) fn see_to_autos(state: &StateFolder) {
+pub fn see_to_autos(state: &StateFolder) {
     let Ok(entries) = fs::read_dir(state.workspaces()) else {
         return;
     };
@@ -81,18 +79,21 @@ pub(crate) fn see_to_autos(state: &StateFolder) {
     }
 }
 
-/// Does a backup and remembers how it went.
-pub(crate) fn back_up(context: &Context, task: &Task) -> Result<Outcome> {
-    let state = context.state()?;
+/// Does a backup of that workspace, by `perform`, and remembers how it went.
+pub fn back_up(
+    state: &StateFolder,
+    name: &str,
+    perform: impl FnOnce() -> Result<Outcome>,
+) -> Result<Outcome> {
     let began = towline_host::clock::now();
-    let outcome = perform(context, task);
+    let outcome = perform();
     // One that another backup keeps from beginning says nothing of this workspace.
     if !matches!(outcome, Ok(Outcome::Busy)) {
         write(
             state,
-            &task.order.name,
+            name,
             "status",
-            &json(&next(read_status(state, &task.order.name), began, &outcome))?,
+            &json(&next(read_status(state, name), began, &outcome))?,
         )?;
     }
     outcome
@@ -141,20 +142,15 @@ fn next(before: BackupStatus, began: Moment, outcome: &Result<Outcome>) -> Backu
     }
 }
 
-/// Has the daemon back it up every so often.
-pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) -> Result<Auto> {
-    let state = context.state()?;
+/// Has the daemon do that backup every so often.
+pub fn set_auto(
+    state: &StateFolder,
+    known: &Known,
+    every: Option<Span>,
+    task: Task,
+) -> Result<Auto> {
     let workspace = &known.workspace;
     let every = every.or(workspace.every).unwrap_or(DEFAULT_BACKUP_INTERVAL);
-    let task = task(
-        context,
-        &known.name,
-        workspace,
-        Act::BackUp {
-            keep: Some(workspace.keep.unwrap_or_default()),
-            anyway: false,
-        },
-    )?;
     let since = auto(state, &known.name).map_or_else(towline_host::clock::now, |auto| auto.since);
     let wanted = Auto {
         every,
@@ -175,8 +171,7 @@ pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) ->
 }
 
 /// `false`: it was not on.
-pub(crate) fn stop_auto(context: &Context, name: &str) -> Result<bool> {
-    let state = context.state()?;
+pub fn stop_auto(state: &StateFolder, name: &str) -> Result<bool> {
     let mut was_on = false;
     for what in ["auto", "secrets"] {
         let file = state.workspace(name, what);
@@ -197,37 +192,18 @@ pub(crate) fn stop_auto(context: &Context, name: &str) -> Result<bool> {
     Ok(was_on)
 }
 
-/// `tow __backup STATE NAME`: what the daemon starts when a backup is due.
-pub(crate) fn auto_main(state: &str, name: &str) -> ExitCode {
-    let context = Context::of(state);
-    let run = || -> Result<()> {
-        let state = context.state()?;
-        // Turned off meanwhile.
-        let Some(Auto {
-            workspace, order, ..
-        }) = auto(state, name)
-        else {
-            return Ok(());
-        };
-        let secrets = fs::read(state.workspace(name, "secrets"))
-            .ok()
-            .and_then(|bytes| SecretSet::from_private_bytes(&bytes))
-            .unwrap_or_default();
-        back_up(
-            &context,
-            &Task {
-                workspace,
-                order,
-                secrets,
-            },
-        )
-        .map(|_| ())
-    };
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            output::status(&format!("backup of workspace `{name}`:"));
-            ExitCode::from(diagnose::report(&error, false))
-        }
-    }
+/// The automatic backup of that name; `None` when it was turned off meanwhile.
+pub fn auto_task(state: &StateFolder, name: &str) -> Option<Task> {
+    let Auto {
+        workspace, order, ..
+    } = auto(state, name)?;
+    let secrets = fs::read(state.workspace(name, "secrets"))
+        .ok()
+        .and_then(|bytes| SecretSet::from_private_bytes(&bytes))
+        .unwrap_or_default();
+    Some(Task {
+        workspace,
+        order,
+        secrets,
+    })
 }

@@ -3,8 +3,8 @@
 mod keeping;
 mod restoring;
 
-use super::place::{self, Backups};
-use super::setup;
+use crate::place::{self, Backups};
+use crate::{Datastores, setup};
 use keeping::not_dropped;
 use std::fs::{self, File};
 use std::io;
@@ -37,9 +37,10 @@ const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
 const STALE_PART: i64 = 3_600_000;
 
 /// Does what is asked. `say` gets lines that commands of the user's write.
-pub(crate) fn perform(
+pub fn perform(
     order: &ScratchOrder,
     secrets: &SecretSet,
+    datastores: Datastores,
     progress: &Progress,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome> {
@@ -47,7 +48,7 @@ pub(crate) fn perform(
     let workspace = Here {
         order,
         folder: place::expand(&order.path)?,
-        backups: place::backups(&state, &order.name, &order.to, secrets)?,
+        backups: place::backups(&state, &order.name, &order.to, (datastores, secrets))?,
         state,
         progress,
     };
@@ -189,9 +190,6 @@ impl Here<'_> {
         self.backups
             .clear_parts(towline_host::clock::now().0 - STALE_PART);
         let rules = Rules::of_workspace(&self.folder, &self.order.ignore)?;
-        let now = std::time::UNIX_EPOCH.elapsed().map_or(0, |since| {
-            i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-        });
         let tree =
             Digest::of(format!("{}\n{}", self.folder.display(), self.backups.shown).as_bytes())
                 .short();
@@ -199,7 +197,7 @@ impl Here<'_> {
             limits: Limits::none(),
             compression: Compression::SMALL,
             name: self.order.name.clone(),
-            now,
+            now: towline_host::clock::nanoseconds(),
             stat_cache: self.state.stat_cache(&format!("workspace-{tree}")),
             index: self.backups.index.clone(),
         };

@@ -1,22 +1,18 @@
 //! A workspace on another machine: this program over there does the work, and tells how far it is.
 
-use super::node;
-use super::{Task, act};
-use crate::context::Context;
-use crate::machines;
-use std::io::{self, BufReader, BufWriter, IsTerminal, Read, Write};
+use crate::{Datastores, Task, act};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use towline_core::Result;
 use towline_core::redact::SecretSet;
 use towline_core::transport::Transport;
-use towline_io::machine::SshTransport;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::progress::{Progress, Reading};
 use towline_wire::daemon::Refusal;
 use towline_wire::frame;
-use towline_wire::line::{GREETING, Line};
+use towline_wire::line::{GREETING, Line, OwnProgram};
 use towline_wire::workspace::{
     Outcome, PROTOCOL, SCRATCH_VERB, ScratchHello, ScratchOrder, ScratchReply,
 };
@@ -28,44 +24,17 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Credentials are short.
 const MAX_SECRET_BYTES: u64 = 1 << 20;
 
-fn machine(context: &Context, host: &str, ssh_config: Option<&str>) -> Result<SshTransport> {
-    if ssh_config.is_none() && host.starts_with("tow-") {
-        return node::machine(context, host);
-    }
-    match of_cluster(context, host).filter(|_| ssh_config.is_none()) {
-        Some((host, ssh_config)) => {
-            machines::ssh_to(&host, ssh_config.as_deref(), context.state()?)
-        }
-        None => machines::ssh_to(host, ssh_config, context.state()?),
-    }
-}
-
-/// A cluster's login host, by its name or the cluster's, is reached as the configuration says.
-fn of_cluster(context: &Context, name: &str) -> Option<(String, Option<String>)> {
-    let clusters = &context.layers().ok()?.config.clusters;
-    let by_host = || {
-        clusters
-            .values()
-            .find(|cluster| cluster.login_host().is_some_and(|(host, _)| host == name))
-    };
-    let cluster = by_host().or_else(|| clusters.get(name))?;
-    let (host, ssh_config) = cluster.login_host()?;
-    Some((host.clone(), ssh_config.clone()))
-}
-
-/// Has it done on `host`.
-pub(super) fn ask(
-    context: &Context,
-    host: &str,
+/// Has it done on another machine, to which somebody has signed in. This program is brought there if
+/// need be.
+pub fn ask(
+    machine: &dyn Transport,
+    program: &OwnProgram,
     task: &Task,
     progress: &Progress,
     say: &mut dyn FnMut(String),
 ) -> Result<Outcome> {
-    let transport = machine(context, host, task.workspace.ssh_config.as_deref())?;
-    transport.connect(io::stdin().is_terminal() && io::stderr().is_terminal())?;
-    let program = machines::own_program(context.state()?)?;
     let (mut line, _) =
-        Line::open::<ScratchHello>(&transport, STAGE_FOLDER, &program, &[SCRATCH_VERB])?;
+        Line::open::<ScratchHello>(machine, STAGE_FOLDER, program, &[SCRATCH_VERB])?;
     let secrets = task.secrets.to_private_bytes();
     line.send(
         &ScratchOrder {
@@ -86,7 +55,7 @@ pub(super) fn ask(
 
 /// The other side: one order from stdin, answers on stdout. When the line ends, so do we: whatever
 /// is cut short here is as if it had not begun.
-pub(crate) fn serve() -> io::Result<()> {
+pub fn serve(datastores: Datastores) -> io::Result<()> {
     let output = Mutex::new(BufWriter::new(io::stdout()));
     let tell = |reply: &ScratchReply| {
         let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,7 +96,7 @@ pub(crate) fn serve() -> io::Result<()> {
                 }
             }
         });
-        let outcome = act::perform(&order, &secrets, &progress, &mut |line| {
+        let outcome = act::perform(&order, &secrets, datastores, &progress, &mut |line| {
             drop(tell(&ScratchReply::Said(line)));
         });
         over.store(true, Ordering::Relaxed);

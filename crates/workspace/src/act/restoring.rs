@@ -1,11 +1,11 @@
 //! Bringing a backup back.
 
-use super::super::setup;
 use super::Here;
 use super::clear_parts;
 use super::explained;
 use super::lossy;
 use super::row;
+use crate::setup;
 use std::fs;
 use std::io;
 use std::sync::atomic::AtomicBool;

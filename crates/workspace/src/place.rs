@@ -1,14 +1,13 @@
 //! Where a workspace and its backups lie, on the machine that has them.
 
+use crate::Datastores;
 use crate::remote::RemoteStore;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use towline_core::redact::{Secret, SecretSet};
-use towline_core::resolve::STORE_SECRET;
+use towline_core::redact::SecretSet;
 use towline_core::{Error, Result};
 use towline_host::surroundings;
-use towline_io::credential::Lookup;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{BlobStore, FolderStore};
 use towline_wire::layout::StateFolder;
@@ -38,7 +37,7 @@ pub(crate) fn expand(text: &str) -> Result<PathBuf> {
     let home = surroundings::home();
     let variable = |name: &str| match name {
         "HOME" => home.as_ref().map(|home| home.display().to_string()),
-        name => std::env::var(name).ok(),
+        name => surroundings::variable(name),
     };
     let text = match text.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => {
@@ -93,7 +92,7 @@ pub(crate) fn backups(
     state: &StateFolder,
     name: &str,
     to: &Destination,
-    secrets: &SecretSet,
+    (datastores, secrets): (Datastores, &SecretSet),
 ) -> Result<Backups> {
     match to {
         Destination::Folder(text) => {
@@ -108,27 +107,13 @@ pub(crate) fn backups(
             })
         }
         Destination::Store { store, path } => {
-            let found = |reference: String| {
-                secrets
-                    .0
-                    .get(&format!("{STORE_SECRET}{reference}"))
-                    .map(|secret| secret.expose().to_owned())
-            };
-            let home = surroundings::home();
-            let lookup = Lookup {
-                variable: &|name| found(format!("env:{name}")).or_else(|| std::env::var(name).ok()),
-                keyring: &|name| found(format!("keyring:{name}")).map(Secret::new),
-                home: home.as_deref(),
-                reach: &crate::machines::route,
-                notice: &crate::output::warn_once,
-            };
-            let data = towline_io::open::open(&store.name, &store.datastore, &lookup)?;
+            let data = (datastores.open)(store, secrets)?;
             let prefix = [path.trim_matches('/'), name]
                 .into_iter()
                 .filter(|part| !part.is_empty())
                 .collect::<Vec<_>>()
                 .join("/");
-            let remote = RemoteStore::new(data, prefix.clone())?;
+            let remote = RemoteStore::new(data, prefix.clone(), (datastores.runtime)()?)?;
             Ok(Backups {
                 index: remote.index(state),
                 store: Arc::new(remote),

@@ -1,6 +1,5 @@
 //! Snapshots in a datastore.
 
-use crate::stores::{Stores, runtime};
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,36 +11,33 @@ use towline_snapshot::problem::{Problem, Result as SnapshotResult};
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, Stored};
 use towline_wire::layout::StateFolder;
 
-/// Below which path of a datastore snapshots lie, unless told otherwise.
-const DEFAULT_PATH: &str = "towline";
-
 /// A datastore, as a place for snapshots.
-pub(crate) struct RemoteStore {
+pub struct RemoteStore {
     data: Arc<dyn Data>,
     prefix: String,
     runtime: &'static Runtime,
 }
 
-/// Opens `STORE` or `STORE:PATH`.
-pub(crate) fn remote_store(stores: &Stores<'_>, text: &str) -> Result<RemoteStore> {
-    let (name, path) = text.split_once(':').unwrap_or((text, DEFAULT_PATH));
-    let prefix = path.trim_matches('/').to_owned();
-    RemoteStore::new(stores.open(name)?, prefix)
+impl std::fmt::Debug for RemoteStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RemoteStore({}, {})", self.data.place(), self.prefix)
+    }
 }
 
 impl RemoteStore {
-    pub(crate) fn new(data: Arc<dyn Data>, prefix: String) -> Result<Self> {
+    /// Below `prefix`. Requests are made on `runtime`, which waits for their answers.
+    pub fn new(data: Arc<dyn Data>, prefix: String, runtime: &'static Runtime) -> Result<Self> {
         Key::new(prefix.clone())
             .map_err(|why| Error::usage(format!("nothing can be kept there: {why}")))?;
         Ok(Self {
             data,
             prefix,
-            runtime: runtime()?,
+            runtime,
         })
     }
 
     /// What is known of it is kept under this name.
-    pub(crate) fn index(&self, state: &StateFolder) -> PathBuf {
+    pub fn index(&self, state: &StateFolder) -> PathBuf {
         state.store_index(
             &Digest::of(format!("{}\n{}", self.data.place(), self.prefix).as_bytes()).short(),
         )
