@@ -1,8 +1,8 @@
 //! What every verb is given: the folders, the layers and the history, each made when first asked
 //! for.
 
-use crate::means::OwnMeans;
 use crate::output;
+use crate::wiring::means::OwnMeans;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use towline_backends::registry::{self, Caller};
@@ -92,13 +92,16 @@ impl Context {
         if !self.reads_only {
             let untrusted = layers::untrusted(&sources)?;
             if !untrusted.is_empty() {
-                crate::trusting::ask(&sources, &untrusted)?;
+                crate::wiring::trusting::ask(&sources, &untrusted)?;
             }
             return layers::load(&sources);
         }
         let loaded = layers::load(&sources)?;
         for untrusted in &loaded.untrusted {
-            output::status(&format!("warning: {}", crate::trusting::summary(untrusted)));
+            output::status(&format!(
+                "warning: {}",
+                crate::wiring::trusting::summary(untrusted)
+            ));
         }
         Ok(loaded)
     }

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::far;
+use crate::runs::far;
 use towline_client as client;
 use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};

@@ -94,7 +94,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         write(here, &imported.files, args.force)?;
         // What the user made here is agreed to; what a stranger had put beside it is not.
         if let Some((sources, made)) = untrusted(context)?.filter(|_| was_ours) {
-            crate::trusting::agree(&sources, &made)?;
+            crate::wiring::trusting::agree(&sources, &made)?;
         }
     }
     Ok(report(here, &imported, !args.dry_run))

@@ -2,9 +2,9 @@
 
 use super::Report;
 use crate::context::Context;
+use crate::data::stores::{Stores, remote_store};
+use crate::output::table::Table;
 use crate::output::{self, Paint};
-use crate::stores::{Stores, remote_store};
-use crate::table::Table;
 use serde::Serialize;
 use towline_core::job::Job;
 use towline_core::quantity::Memory;

@@ -159,7 +159,7 @@ fn ssh_to(
     if let Some(config) = &address.ssh_config {
         command
             .arg("-F")
-            .arg(crate::machines::ssh_config_file(config)?);
+            .arg(crate::wiring::machines::ssh_config_file(config)?);
     }
     if towline_io::machine::Client::installed().takes_new_hosts() {
         command.args(["-o", "StrictHostKeyChecking=accept-new"]);

@@ -2,8 +2,8 @@
 
 use super::{Report, logs};
 use crate::context::Context;
-use crate::follow::{Followed, View, follow};
 use crate::output;
+use crate::runs::follow::{Followed, View, follow};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -157,7 +157,7 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
     if !plan.is_here() {
         let state = context.state()?;
         for record in &mut records {
-            crate::far::freshness(state, record);
+            crate::runs::far::freshness(state, record);
         }
     }
     let summary = Submitted {
@@ -397,7 +397,10 @@ fn prepare_on(
         ))
         .hint("leave it out: the code is brought there"));
     }
-    let holds_only = job.tags.iter().any(|tag| tag == crate::aliases::ALLOCATION);
+    let holds_only = job
+        .tags
+        .iter()
+        .any(|tag| tag == crate::reach::aliases::ALLOCATION);
     let code = if holds_only || here && (in_place || context.layers()?.config.in_place) {
         CodeChoice::InPlace
     } else {

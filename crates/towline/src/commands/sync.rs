@@ -2,9 +2,9 @@
 
 use super::Report;
 use crate::context::Context;
+use crate::data::stores::Stores;
+use crate::data::transfers::{self, Choices, Job};
 use crate::output;
-use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job};
 use std::sync::Arc;
 use towline_core::job::Job as JobFile;
 use towline_core::{Error, Result};

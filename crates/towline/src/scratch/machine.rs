@@ -2,7 +2,7 @@
 
 use super::node;
 use crate::context::Context;
-use crate::machines;
+use crate::wiring::machines;
 use std::io::{self, IsTerminal};
 use towline_core::Result;
 use towline_core::transport::Transport;

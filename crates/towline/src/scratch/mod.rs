@@ -9,7 +9,10 @@ pub(crate) use node::hang_up;
 pub(crate) use towline_workspace::status::{auto, failing, read_status, see_to_autos, stop_auto};
 
 use crate::context::Context;
-use crate::{diagnose, machines, output, stores};
+use crate::data::stores;
+use crate::diagnose;
+use crate::output;
+use crate::wiring::machines;
 use std::process::ExitCode;
 use std::sync::Arc;
 use towline_core::quantity::Span;
@@ -101,7 +104,7 @@ pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
         Act::Check { .. } => "check",
         Act::Prune { .. } => "prune",
     };
-    crate::progress::Bar::new(verb).watch(|| progress.read(), work)
+    crate::output::progress::Bar::new(verb).watch(|| progress.read(), work)
 }
 
 /// Backups in a datastore can be looked at from here, whatever became of the machine.

@@ -7,7 +7,7 @@ mod prune;
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::{Stores, remote_store};
+use crate::data::stores::{Stores, remote_store};
 use std::fs::File;
 use towline_core::{Error, Result};
 use towline_engine::flow::code;

@@ -2,8 +2,10 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::ssh_include::{self, Done};
-use crate::{aliases, machines, output};
+use crate::output;
+use crate::reach::aliases;
+use crate::reach::ssh_include::{self, Done};
+use crate::wiring::machines;
 use towline_core::{Error, Result};
 
 /// Let ssh and editors know the aliases: one `Include` line at the top of ~/.ssh/config.

@@ -152,9 +152,9 @@ pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecor
     let has_failed = record.state.phase == Phase::Ended(Outcome::Failed);
     let is_far = is_far(history, &record.id).unwrap_or(false);
     let is_written =
-        |log: &crate::logfiles::LogFile| log.path.metadata().is_ok_and(|meta| meta.len() > 0);
+        |log: &crate::runs::logfiles::LogFile| log.path.metadata().is_ok_and(|meta| meta.len() > 0);
     let has_log = |state: &StateFolder| {
-        crate::logfiles::list(state, &record.id).is_ok_and(|logs| logs.iter().any(is_written))
+        crate::runs::logfiles::list(state, &record.id).is_ok_and(|logs| logs.iter().any(is_written))
     };
     if !has_failed || !is_far || context.state().is_ok_and(has_log) {
         return Vec::new();

@@ -2,7 +2,8 @@
 //! wanted.
 
 use crate::context::Context;
-use crate::{machines, output};
+use crate::output;
+use crate::wiring::machines;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;

@@ -2,7 +2,7 @@
 //! stdin; that stdin is closed when the ranks have ended. It says on stdout when all is in place
 //! and what went wrong, one JSON value a line; on stderr, which is the set-up's log, what it does.
 
-use crate::mount::Mount;
+use crate::data::mount::Mount;
 use crate::output;
 use std::fs;
 use std::io::{BufRead, Read};
@@ -28,7 +28,7 @@ use towline_wire::runner::{CopyOrder, DataOrder, DataWord, IoOrder};
 
 pub(crate) fn main() -> ExitCode {
     let outcome = read_order()
-        .and_then(|order| crate::threads::runtime()?.block_on(Carrier::new(order).carry()));
+        .and_then(|order| crate::wiring::threads::runtime()?.block_on(Carrier::new(order).carry()));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -307,7 +307,7 @@ impl Carrier {
             variable: &variable,
             keyring: &keyring,
             home: home.as_deref(),
-            reach: &crate::machines::route,
+            reach: &crate::wiring::machines::route,
             notice: &towline_io::credential::no_notice,
         })
     }
@@ -359,7 +359,7 @@ fn folder(path: &Path) -> Result<Arc<dyn Data>> {
             variable: &|_| None,
             keyring: &|_| None,
             home: None,
-            reach: &crate::machines::route,
+            reach: &crate::wiring::machines::route,
             notice: &towline_io::credential::no_notice,
         },
     )
@@ -387,5 +387,5 @@ fn wait_for_end() -> Result<oneshot::Receiver<()>> {
         {}
         let _ = tell.send(());
     });
-    waiting.map(|_| ended).map_err(crate::threads::none)
+    waiting.map(|_| ended).map_err(crate::wiring::threads::none)
 }

@@ -1,6 +1,7 @@
 //! One line on stderr that says how far something is; only on a terminal, only after a blink.
 
-use crate::{bar, output};
+use crate::output;
+use crate::output::bar;
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};

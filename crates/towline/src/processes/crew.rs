@@ -1,7 +1,7 @@
 //! `tow __crew`, on the nodes of a service: its words, and the way to the secrets of its run. They
 //! lie in a vault that the job's identity may read, and no error tells a value.
 
-use crate::stores::runtime;
+use crate::data::stores::runtime;
 use bytes::Bytes;
 use http::Request;
 use serde_json::Value;

@@ -51,7 +51,7 @@ pub(crate) fn active(context: &Context) -> Result<Vec<RunRecord>> {
         phases: ACTIVE_PHASES.to_vec(),
         ..Filter::default()
     })? {
-        if record.cluster != "local" && crate::far::is_far(&history, &record.id)? {
+        if record.cluster != "local" && crate::runs::far::is_far(&history, &record.id)? {
             far.push(record);
         }
     }
@@ -94,7 +94,7 @@ pub(crate) fn write(context: &Context) -> Result<()> {
         text += &entry(context, &names, login).unwrap_or_default();
     }
     forget_keys(context, &text);
-    for (name, wanted) in crate::tunnels::wanted(context.state()?)? {
+    for (name, wanted) in crate::reach::tunnels::wanted(context.state()?)? {
         text += &tunnel_entry(context, &name, &wanted).unwrap_or_default();
     }
     if std::fs::read_to_string(file(context)?).is_ok_and(|written| written == text) {
@@ -189,7 +189,7 @@ pub(crate) fn lines(context: &Context, alias: &str, login: &Login) -> Result<Str
     );
     // Our command asks for the keys of the node on the way that is already trusted, and writes them
     // there before ssh looks.
-    let keys = crate::tunnels::quoted(&keys_file(context, alias)?)?;
+    let keys = crate::reach::tunnels::quoted(&keys_file(context, alias)?)?;
     let _ = writeln!(
         text,
         "  UserKnownHostsFile {keys}\n  GlobalKnownHostsFile /dev/null\n  HostKeyAlias {alias}"
@@ -201,7 +201,8 @@ pub(crate) fn lines(context: &Context, alias: &str, login: &Login) -> Result<Str
 /// The keys that are there. ssh names the usual ones even where they are not, and complains of each
 /// that is said to it and is not there.
 fn identities(keys: &[String]) -> String {
-    let is_there = |key: &&String| crate::machines::expand(key).is_ok_and(|path| path.exists());
+    let is_there =
+        |key: &&String| crate::wiring::machines::expand(key).is_ok_and(|path| path.exists());
     keys.iter()
         .filter(is_there)
         .fold(String::new(), |text, key| {
@@ -230,7 +231,7 @@ fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String
         let _ = writeln!(text, "  User {user}");
     }
     text += &identities(&wanted.keys);
-    let known = crate::tunnels::quoted(&context.state()?.ssh().join("known_hosts"))?;
+    let known = crate::reach::tunnels::quoted(&context.state()?.ssh().join("known_hosts"))?;
     let _ = writeln!(
         text,
         "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  CheckHostIP \

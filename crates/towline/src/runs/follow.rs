@@ -8,8 +8,8 @@ mod lines;
 mod waiting;
 
 use crate::context::Context;
-use crate::loglines::Lines;
 use crate::output;
+use crate::runs::loglines::Lines;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use std::collections::{BTreeMap, HashMap};
@@ -241,7 +241,7 @@ impl Follower<'_> {
                 {
                     let until = state
                         .held_until
-                        .map(crate::local_time::shown)
+                        .map(crate::output::local_time::shown)
                         .unwrap_or_default();
                     output::status(&format!(
                         "a rank failed; the nodes are kept for you until {until}: tow ssh \

@@ -23,7 +23,7 @@ pub(crate) fn runtime() -> Result<&'static Runtime> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    let made = crate::threads::runtime()?;
+    let made = crate::wiring::threads::runtime()?;
     Ok(RUNTIME.get_or_init(|| made))
 }
 

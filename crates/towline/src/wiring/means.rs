@@ -1,7 +1,7 @@
 //! The ways out of this machine, for whatever kind of cluster needs one: ssh, the services of a
 //! cloud, this program itself.
 
-use crate::machines;
+use crate::wiring::machines;
 use std::sync::Arc;
 use towline_backends::registry::Means;
 use towline_core::Result;
@@ -40,7 +40,7 @@ impl Means for OwnMeans {
     }
     fn cloud(&self, named: &NamedCluster, config: &AzuremlConfig) -> Result<Arc<dyn Cloud>> {
         let variables = named.variables.0.clone().into_iter().collect();
-        let cloud = crate::cloud::open(&named.name, config, &self.state, variables)?;
+        let cloud = crate::wiring::cloud::open(&named.name, config, &self.state, variables)?;
         Ok(Arc::new(cloud))
     }
     fn user(&self) -> String {

@@ -1,9 +1,9 @@
 //! Lines of logs as they are shown.
 
 use super::Follower;
-use crate::loglines::End;
-use crate::loglines::Lines;
 use crate::output;
+use crate::runs::loglines::End;
+use crate::runs::loglines::Lines;
 use std::io::Write;
 use towline_core::Result;
 use towline_core::RunId;

@@ -1,6 +1,10 @@
 //! Where a run is now, for those who want in: a shell, a port, an alias. Asked anew each time, so
 //! that a run that was started again elsewhere is found there.
 
+pub(crate) mod aliases;
+pub(crate) mod ssh_include;
+pub(crate) mod tunnels;
+
 use crate::context::Context;
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,7 +64,7 @@ fn current(context: &Context, run: &RunId) -> Result<RunRecord> {
         .run(run)?
         .map(|record| record.cluster)
         .unwrap_or_default();
-    match crate::far::ask_cluster(
+    match crate::runs::far::ask_cluster(
         context,
         &cluster,
         &|| Request::Refresh { run: run.clone() },

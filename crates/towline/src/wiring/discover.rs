@@ -2,8 +2,8 @@
 
 use crate::commands::Report;
 use crate::context::Context;
-use crate::means::OwnMeans;
-use crate::page;
+use crate::output::page;
+use crate::wiring::means::OwnMeans;
 use towline_backends::registry::{self, Answer};
 use towline_core::Result;
 

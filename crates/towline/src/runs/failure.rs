@@ -1,7 +1,7 @@
 //! What the logs and the code of a run tell about its failure.
 
 use crate::context::Context;
-use crate::logfiles::{self, TAIL_BYTES};
+use crate::runs::logfiles::{self, TAIL_BYTES};
 use std::path::Path;
 use towline_core::Result;
 use towline_core::cluster::LogSource;

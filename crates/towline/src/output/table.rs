@@ -1,7 +1,7 @@
 //! Tables for people: aligned columns. On a terminal that is too narrow for them, all but the first
 //! are cut.
 
-use crate::columns::{columns, cut};
+use crate::output::columns::{columns, cut};
 use crate::output::{Paint, paint, stdout_has_colour, width};
 use towline_core::visible::visible;
 

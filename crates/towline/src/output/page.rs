@@ -1,7 +1,7 @@
 //! What a cluster shows of itself, as text.
 
 use crate::output::Paint;
-use crate::table::Table;
+use crate::output::table::Table;
 use towline_core::cluster::{Page, Section, Tone};
 
 pub(crate) fn render(page: &Page) -> String {

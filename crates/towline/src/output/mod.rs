@@ -2,6 +2,13 @@
 //! for people goes out with all that could command a terminal written out; only bytes of jobs and
 //! files go out as they are.
 
+pub(crate) mod bar;
+pub(crate) mod columns;
+pub(crate) mod local_time;
+pub(crate) mod page;
+pub(crate) mod progress;
+pub(crate) mod table;
+
 use anstyle::{AnsiColor, Style};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};

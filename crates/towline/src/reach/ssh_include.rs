@@ -14,7 +14,10 @@ pub(crate) fn config(home: &Path) -> PathBuf {
 
 /// The line for `ours`, with its end.
 pub(crate) fn line(ours: &Path) -> Result<String> {
-    Ok(format!("Include {}\n", crate::tunnels::quoted(ours)?))
+    Ok(format!(
+        "Include {}\n",
+        crate::reach::tunnels::quoted(ours)?
+    ))
 }
 
 /// The number of the line that includes `ours` whatever host is asked for, in any spelling.

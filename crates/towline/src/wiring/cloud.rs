@@ -43,6 +43,6 @@ pub(crate) fn open(
     Ok(AzureCloud::new(
         name,
         Cloud::new(&at, cluster.endpoint.as_deref(), sign_in, &state.azure())?,
-        crate::stores::runtime,
+        crate::data::stores::runtime,
     ))
 }

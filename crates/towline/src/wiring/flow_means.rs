@@ -2,9 +2,10 @@
 //! terminal, and aliases.
 
 use crate::context::{Context, terminal};
-use crate::means::OwnMeans;
-use crate::progress::Bar;
-use crate::{aliases, output};
+use crate::output;
+use crate::output::progress::Bar;
+use crate::reach::aliases;
+use crate::wiring::means::OwnMeans;
 use towline_backends::registry;
 use towline_core::Result;
 use towline_core::config::Datastore;
@@ -76,7 +77,7 @@ impl Context {
             variable: &|name| variables.get(name).map(str::to_owned),
             keyring: &|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name),
             home: home.as_deref(),
-            reach: &crate::machines::route,
+            reach: &crate::wiring::machines::route,
             notice: &output::warn_once,
         })
     }

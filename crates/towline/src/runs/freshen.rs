@@ -26,8 +26,8 @@ pub(crate) fn freshen(
         .iter_mut()
         .filter(|record| !record.state.phase.is_ended())
     {
-        if record.cluster != "local" && crate::far::is_far(history, &record.id)? {
-            crate::far::freshness(state, record);
+        if record.cluster != "local" && crate::runs::far::is_far(history, &record.id)? {
+            crate::runs::far::freshness(state, record);
         } else {
             freshen_one(state, history, record)?;
         }

@@ -2,7 +2,9 @@
 
 use crate::commands::Report;
 use crate::context::Context;
-use crate::{bar, output, stores};
+use crate::data::stores;
+use crate::output;
+use crate::output::bar;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
