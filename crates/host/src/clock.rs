@@ -1,6 +1,6 @@
 //! The only place that reads the system's time.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use towline_core::time::Moment;
 
 /// Now, in UTC.
@@ -19,8 +19,15 @@ pub fn moment(time: SystemTime) -> Moment {
 }
 
 /// Now, in nanoseconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "this is the clock's owner")]
 pub fn nanoseconds() -> i64 {
     UNIX_EPOCH.elapsed().map_or(0, |since| {
         i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
     })
+}
+
+/// How long ago that was; `None` where it is yet to come.
+#[expect(clippy::disallowed_methods, reason = "this is the clock's owner")]
+pub fn age(time: SystemTime) -> Option<Duration> {
+    time.elapsed().ok()
 }

@@ -1,9 +1,10 @@
 //! Facts that only this machine knows: folders, variables, the keyring.
 
+use crate::program;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
@@ -44,6 +45,18 @@ pub fn environment() -> Environment {
 /// A variable of this process that is valid UTF-8.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// A variable of this process, whatever its bytes.
+pub fn variable_os(name: &str) -> Option<OsString> {
+    std::env::var_os(name)
+}
+
+/// The name of this user, as the environment has it; empty where it has none.
+pub fn user() -> String {
+    variable("USER")
+        .or_else(|| variable("LOGNAME"))
+        .unwrap_or_default()
 }
 
 /// `$XDG_STATE_HOME/towline/<host>`, or `~/.local/state/towline/<host>`.
@@ -115,8 +128,7 @@ const KEYRING_PROGRAM: &str = "secret-tool";
 
 /// Whether this machine has a keyring that can be read.
 pub fn has_keyring() -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(KEYRING_PROGRAM).is_file())
+    program::on_path(KEYRING_PROGRAM).is_some()
 }
 
 /// Values of `names` in the keyring, read by `secret-tool` if it is installed.
@@ -126,13 +138,9 @@ pub fn keyring(names: &[String], environment: &[(String, String)]) -> BTreeMap<S
         .filter(|name| !environment.iter().any(|(known, _)| known == *name));
     missing
         .filter_map(|name| {
-            let output = Command::new(KEYRING_PROGRAM)
-                .args(["lookup", "towline", name])
-                .output()
-                .ok()?;
-            let value = String::from_utf8(output.stdout).ok()?;
-            (output.status.success() && !value.is_empty())
-                .then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
+            let output = program::output(KEYRING_PROGRAM, &["lookup", "towline", name])?;
+            let value = String::from_utf8(output).ok()?;
+            (!value.is_empty()).then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
         })
         .collect()
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use towline_core::{Error, Result};
 
 /// Runs each in the folder, by a login shell where there is one; the first that fails ends it.
+#[expect(clippy::disallowed_methods, reason = "set-up commands are programs")]
 pub(crate) fn run(folder: &Path, commands: &[String], say: &mut dyn FnMut(String)) -> Result<()> {
     for command in commands {
         say(format!("$ {command}"));

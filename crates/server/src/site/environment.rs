@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use towline_core::transport::Transport;
 use towline_host::program::find_program;
+use towline_host::surroundings;
 use towline_wire::stage::StageFolder;
 
 /// The command that every such site has.
@@ -18,7 +19,7 @@ const OTHER_VARIABLES: [&str; 2] = ["SLURM_CONF", "LD_LIBRARY_PATH"];
 /// The variables, as `NAME=value`, that the commands need beyond ours; none where our own path
 /// leads to them, or nothing does.
 pub(super) fn find(stage: &StageFolder, bin: Option<&str>, here: &dyn Transport) -> Vec<String> {
-    let path = std::env::var("PATH").unwrap_or_default();
+    let path = surroundings::variable("PATH").unwrap_or_default();
     if let Some(bin) = bin {
         // The user's own word comes first.
         return vec![format!("PATH={bin}:{path}")];
@@ -56,9 +57,7 @@ fn has_command(environment: &[String]) -> bool {
 /// What `env` says in a login shell: the user's own, else the one that most profiles are written
 /// for.
 fn ask(here: &dyn Transport) -> Option<String> {
-    let own = std::env::var("SHELL")
-        .ok()
-        .filter(|shell| Path::new(shell).is_absolute());
+    let own = surroundings::variable("SHELL").filter(|shell| Path::new(shell).is_absolute());
     let shells = own
         .into_iter()
         .chain(["/bin/bash".to_owned(), "/bin/sh".to_owned()]);
@@ -93,7 +92,7 @@ fn needed(said: &str, path: &str) -> Vec<String> {
     };
     let others = OTHER_VARIABLES
         .iter()
-        .filter(|name| std::env::var_os(name).is_none());
+        .filter(|name| surroundings::variable_os(name).is_none());
     let others = others.filter_map(|name| value(said, name).map(|value| format!("{name}={value}")));
     [format!("PATH={path}:{folder}")]
         .into_iter()

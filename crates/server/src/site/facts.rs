@@ -141,7 +141,7 @@ impl Site {
 /// What runs images, by the path that our shell has here. A cluster's own comes before those of a
 /// workstation.
 fn runtimes() -> Vec<Runtime> {
-    let path = std::env::var("PATH").unwrap_or_default();
+    let path = towline_host::surroundings::variable("PATH").unwrap_or_default();
     let order = [Runtime::Apptainer, Runtime::Podman, Runtime::Docker];
     order
         .into_iter()

@@ -101,9 +101,7 @@ impl Site {
         }
         // By its real name: that is what the nodes are told.
         let stage = StageFolder::new(stage.root().canonicalize()?);
-        let user = std::env::var("USER")
-            .or_else(|_| std::env::var("LOGNAME"))
-            .unwrap_or_default();
+        let user = towline_host::surroundings::user();
         let host = rustix::system::uname()
             .nodename()
             .to_string_lossy()

@@ -10,6 +10,7 @@ use towline_core::{Error, Result};
 use towline_engine::flow::data::MOUNTERS;
 use towline_host::mounts;
 use towline_host::program::find_program;
+use towline_host::surroundings;
 use towline_io::azure::sas::sign_container;
 use towline_io::credential::{AzureCredential, Lookup};
 
@@ -31,7 +32,7 @@ pub(crate) struct Mount {
 impl Mount {
     pub(crate) fn begin(io: &IoPlan, place: &Path, lookup: &Lookup<'_>) -> Result<Self> {
         let kind = io.store.datastore.kind.as_str();
-        let path = std::env::var("PATH").unwrap_or_default();
+        let path = surroundings::variable("PATH").unwrap_or_default();
         let found = MOUNTERS
             .iter()
             .filter(|program| **program != "blobfuse2" || kind == "azure_blob")
@@ -42,6 +43,10 @@ impl Mount {
             ))
             .hint("install rclone or blobfuse2")
         })?;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a mount is a program beside the attempt"
+        )]
         let mut command = Command::new(file);
         match name {
             "blobfuse2" => blobfuse(&mut command, io, place, lookup)?,

@@ -18,7 +18,7 @@ use towline_core::quantity::Memory;
 use towline_core::redact::Secret;
 use towline_core::resolve::NamedStore;
 use towline_core::{Error, Result};
-use towline_host::{lock, mounts};
+use towline_host::{lock, mounts, surroundings};
 use towline_io::credential::Lookup;
 use towline_io::data::Data;
 use towline_io::transfer::engine::copy;
@@ -294,7 +294,7 @@ impl Carrier {
             secrets
                 .get(&format!("env:{name}"))
                 .cloned()
-                .or_else(|| std::env::var(name).ok())
+                .or_else(|| surroundings::variable(name))
         };
         let keyring = |name: &str| {
             secrets
@@ -302,7 +302,7 @@ impl Carrier {
                 .map(|value| Secret::new(value.clone()))
         };
         // A folder below the home is below the home of whoever carries the data.
-        let home = towline_host::surroundings::home();
+        let home = surroundings::home();
         act(&Lookup {
             variable: &variable,
             keyring: &keyring,

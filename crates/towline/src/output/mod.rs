@@ -16,6 +16,7 @@ use std::sync::{Mutex, OnceLock};
 use towline_core::quantity::Memory;
 use towline_core::visible::{visible, visible_json};
 use towline_core::{Error, Result};
+use towline_host::surroundings;
 
 /// Writes bytes to stdout as they are. A reader that went away (`tow ps | head`) ends us quietly;
 /// anything else that keeps them from arriving is an error.
@@ -171,12 +172,13 @@ pub(crate) fn stderr_has_colour() -> bool {
 
 /// Whether stdout is a terminal that knows escapes.
 pub(crate) fn stdout_knows_escapes() -> bool {
-    io::stdout().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    io::stdout().is_terminal()
+        && surroundings::variable_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn allowed() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+    surroundings::variable_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        && surroundings::variable_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Text in a colour. Until it goes out the colour is a mark that no name or message of others can

@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::io;
 use towline_core::redact::{Secret, SecretSet};
 use towline_core::{Error, Result, RunId};
+use towline_host::surroundings;
 use towline_io::web::{Answer, AskError, Web};
 use towline_runner::crew::{CrewTask, Pace, crew_main, local_disk};
 use towline_wire::crew::SecretPlace;
@@ -78,7 +79,7 @@ fn task(words: &[OsString]) -> io::Result<CrewTask> {
 
 /// All secrets of a run.
 fn find(place: &SecretPlace) -> Result<SecretSet> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let variable = |name: &str| surroundings::variable(name).filter(|value| !value.is_empty());
     let asked = token_question(
         &variable,
         place.client_id.as_deref(),

@@ -245,6 +245,10 @@ fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String
 }
 
 /// Becomes the connection that an alias means: what `ssh` starts as its `ProxyCommand`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it becomes the ssh that leads to the node"
+)]
 pub(crate) fn connect(
     context: &Context,
     alias: &str,

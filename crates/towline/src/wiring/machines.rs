@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
+use towline_host::surroundings;
 use towline_io::far_folder::Route;
 use towline_io::machine::{LocalTransport, MAX_SOCKET_FOLDER_BYTES, SshTransport};
 use towline_snapshot::digest::Digest;
@@ -12,7 +13,7 @@ use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
 
 pub(crate) fn home() -> Result<PathBuf> {
-    std::env::var_os("HOME")
+    surroundings::variable_os("HOME")
         .map(PathBuf::from)
         .filter(|home| home.is_absolute())
         .ok_or_else(|| Error::refused("HOME is not set"))
@@ -38,7 +39,7 @@ pub(crate) fn ssh_config_file(path: &str) -> Result<PathBuf> {
     }
     let user = ["USER", "LOGNAME"]
         .into_iter()
-        .find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
+        .find_map(|name| surroundings::variable(name).filter(|user| !user.is_empty()));
     let user = user.ok_or_else(|| {
         Error::config(format!("`ssh_config: {path}`: USER is not set")).hint("write the path out")
     })?;
@@ -64,7 +65,7 @@ pub(crate) fn ssh_to(
 
 /// The way to a host that has a datastore.
 pub(crate) fn route(host: &str, ssh_config: Option<&str>) -> Result<Route> {
-    let state = StateFolder::new(towline_host::surroundings::state_folder()?);
+    let state = StateFolder::new(surroundings::state_folder()?);
     let transport = ssh_to(host, ssh_config, &state)?;
     transport.connect(std::io::stdin().is_terminal() && std::io::stderr().is_terminal())?;
     Ok(Route {
@@ -80,7 +81,7 @@ fn sockets(state: &StateFolder) -> Result<PathBuf> {
     let own = rustix::process::getuid().as_raw();
     // Two histories of one user are two users of a host, each with its own connection.
     let state_name = Digest::of(state.root().as_os_str().as_encoded_bytes()).short();
-    let candidates = std::env::var_os("XDG_RUNTIME_DIR")
+    let candidates = surroundings::variable_os("XDG_RUNTIME_DIR")
         .map(|folder| Path::new(&folder).join("towline"))
         .into_iter()
         .chain([

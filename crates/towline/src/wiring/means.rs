@@ -44,8 +44,6 @@ impl Means for OwnMeans {
         Ok(Arc::new(cloud))
     }
     fn user(&self) -> String {
-        std::env::var("USER")
-            .or_else(|_| std::env::var("LOGNAME"))
-            .unwrap_or_default()
+        towline_host::surroundings::user()
     }
 }
