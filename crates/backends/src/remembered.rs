@@ -63,7 +63,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Remembered<T> {
             return self.current();
         };
         let changed = std::fs::metadata(file).ok()?.modified().ok()?;
-        (changed.elapsed().ok()? < FACTS_LIFETIME).then(|| self.stored())?
+        (towline_host::clock::age(changed)? < FACTS_LIFETIME).then(|| self.stored())?
     }
 
     /// The facts that were last learnt, however long ago.

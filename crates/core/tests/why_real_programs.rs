@@ -1,5 +1,9 @@
 //! The classifier against programs that really fail.
-#![allow(clippy::unwrap_used, clippy::too_many_lines)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    clippy::disallowed_methods
+)]
 
 mod why_real {
     use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! The engine: configuration layers, the history of runs, and the steps from a job to a plan. It
-//! uses backends through their seam and knows none of them.
+//! The engine: configuration layers, the history of runs, and the flow from a job to a submission. It
+//! uses clusters through their seam and knows no kind of them.
 
 pub mod act_layout;
 pub mod added;
@@ -8,6 +8,6 @@ pub mod history;
 mod kind_keys;
 pub mod layers;
 pub mod privilege;
-pub mod surroundings;
+pub mod project;
 pub mod trust;
 mod variables;

@@ -58,6 +58,6 @@ fn the_digest_of_files_is_the_same() {
 #[test]
 #[ignore = "appends the samples of TOW_GOLDEN_DRAFTS"]
 fn append_samples() {
-    let drafts = PathBuf::from(std::env::var_os("TOW_GOLDEN_DRAFTS").expect("TOW_GOLDEN_DRAFTS"));
+    let drafts = towline_samples::drafts();
     check(Samples::append(file(), &drafts));
 }

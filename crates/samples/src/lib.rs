@@ -23,6 +23,15 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+/// The folder of samples that `TOW_GOLDEN_DRAFTS` names, to be appended.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever appends samples says where they are"
+)]
+pub fn drafts() -> PathBuf {
+    PathBuf::from(std::env::var_os("TOW_GOLDEN_DRAFTS").expect("TOW_GOLDEN_DRAFTS"))
+}
+
 /// Fails unless each of these patterns matches one of the values. The compiler requires that the
 /// patterns are all variants of the type. It is for types that serde reads through a buffer
 /// (`tag`, `flatten`), because [`Samples::finish`] does not see their variants.

@@ -1,18 +1,28 @@
 //! The context of every verb: folders, configuration layers and history, each opened when first
 //! needed.
 
-use crate::means::OwnMeans;
-use crate::open_cluster::OpenCluster;
+use crate::output;
+use crate::wiring::means::OwnMeans;
 use std::cell::OnceCell;
 use std::path::PathBuf;
 use towline_backends::registry::{self, Caller};
 use towline_core::config::Cluster;
 use towline_core::{Error, Result};
+use towline_engine::flow::{OpenCluster, Terminal};
 use towline_engine::history::{Filter, History};
 use towline_engine::layers::{self, Layers, Sources};
-use towline_engine::surroundings::{self, Environment};
+use towline_engine::project;
+use towline_host::surroundings::{self, Environment};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
+
+/// The terminal that this process has.
+pub(crate) fn terminal() -> Terminal {
+    Terminal {
+        can_ask: output::can_ask(),
+        tell: output::status,
+    }
+}
 
 pub(crate) struct Context {
     pub(crate) json: bool,
@@ -56,26 +66,20 @@ impl Context {
         Ok(self.folder.get().expect("set above"))
     }
 
-    pub(crate) fn environment(&self) -> &[(String, String)] {
-        &self
-            .environment
-            .get_or_init(surroundings::environment)
-            .variables
+    /// The variables of this process.
+    pub(crate) fn variables(&self) -> &Environment {
+        self.environment.get_or_init(surroundings::environment)
     }
 
-    /// Names of variables whose value is not text. They are left out of the environment.
-    pub(crate) fn odd_variables(&self) -> &[String] {
-        &self
-            .environment
-            .get_or_init(surroundings::environment)
-            .not_utf8
+    pub(crate) fn environment(&self) -> &[(String, String)] {
+        &self.variables().variables
     }
 
     pub(crate) fn layers(&self) -> Result<&Layers> {
         if self.layers.get().is_none() {
             let loaded = self.load_layers()?;
             for warning in &loaded.warnings {
-                crate::output::status(&format!("warning: {}: {}", warning.at, warning.message));
+                output::status(&format!("warning: {}: {}", warning.at, warning.message));
             }
             let _ = self.layers.set(loaded);
         }
@@ -89,13 +93,16 @@ impl Context {
         if !self.reads_only {
             let untrusted = layers::untrusted(&sources)?;
             if !untrusted.is_empty() {
-                crate::trusting::ask(&sources, &untrusted)?;
+                crate::wiring::trusting::ask(&sources, &untrusted)?;
             }
             return layers::load(&sources);
         }
         let loaded = layers::load(&sources)?;
         for untrusted in &loaded.untrusted {
-            crate::output::status(&format!("warning: {}", crate::trusting::summary(untrusted)));
+            output::status(&format!(
+                "warning: {}",
+                crate::wiring::trusting::summary(untrusted)
+            ));
         }
         Ok(loaded)
     }
@@ -142,11 +149,11 @@ impl Context {
 
     pub(crate) fn maybe_history(&self) -> Result<Option<History>> {
         let history = History::open_reader(&self.state()?.history())?
-            .map(|history| history.with_notice(crate::output::warn_once));
+            .map(|history| history.with_notice(output::warn_once));
         if let Some(history) = &history
             && history.is_newer()?
         {
-            crate::output::status("warning: a newer tow wrote this history; it is only read");
+            output::status("warning: a newer tow wrote this history; it is only read");
         }
         Ok(history)
     }
@@ -155,7 +162,11 @@ impl Context {
     pub(crate) fn cluster(&self, name: &str) -> Result<OpenCluster> {
         let named = self.definition(name)?;
         let cluster = registry::open(&named, &OwnMeans::new(self.state()?))?;
-        Ok(OpenCluster { cluster, named })
+        Ok(OpenCluster {
+            cluster,
+            named,
+            terminal: terminal(),
+        })
     }
 
     /// The configuration of a cluster.
@@ -179,7 +190,7 @@ impl Context {
         let folder = self.folder()?;
         act(&Caller {
             folder,
-            code_root: &surroundings::code_root(folder),
+            code_root: &project::code_root(folder),
             home: surroundings::home().as_deref(),
             environment: self.environment(),
         })

@@ -3,7 +3,7 @@
 //! The peak is the kernel's own account of that one process: Python's `wait4` gives `ru_maxrss` of
 //! the child it started, and of nothing else. It counts from the fork on, so that no peak is below
 //! Python's own 11 MiB. A tenth of the files here, all with `TOW_SOAK=1`.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
 use std::ffi::OsString;
 use std::fs::{self, File};

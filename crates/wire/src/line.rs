@@ -103,7 +103,10 @@ impl Line {
         program: &str,
         own: &[&str],
     ) -> Result<Option<(Self, H)>> {
-        // Tests set crash points on the other machine too.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "only tests set them, to kill what is over there too"
+        )]
         let crash = |name: &str| {
             std::env::var(format!("TOW_FAR_{name}"))
                 .ok()

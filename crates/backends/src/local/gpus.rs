@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use towline_core::cluster::{GpuFacts, GpuMake};
+use towline_host::program;
 
 /// A GPU without visible processes counts as busy if more than one part in this many of its memory
 /// is used.
@@ -40,7 +40,7 @@ fn device_nodes() -> usize {
 
 /// All GPUs with their users. `ours` tells whether a process belongs to one of our runs.
 pub fn detect(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
-    if count_quickly() == 0 && which("nvidia-smi").is_none() {
+    if count_quickly() == 0 && program::on_path("nvidia-smi").is_none() {
         return Vec::new();
     }
     let found = nvidia_smi(ours);
@@ -51,29 +51,16 @@ pub fn detect(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
     if found.is_empty() { amd() } else { found }
 }
 
-fn which(name: &str) -> Option<std::path::PathBuf> {
-    std::env::split_paths(&std::env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
-}
-
-fn query(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("nvidia-smi")
-        .args(arguments)
-        .arg("--format=csv,noheader,nounits")
-        .output()
-        .ok()?;
-    output
-        .status
-        .success()
-        .then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+fn query(what: &str) -> Option<String> {
+    let listing = program::output("nvidia-smi", &[what, "--format=csv,noheader,nounits"])?;
+    Some(String::from_utf8_lossy(&listing).into_owned())
 }
 
 fn nvidia_smi(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
-    let Some(listing) = query(&["--query-gpu=index,uuid,name,memory.total,memory.used"]) else {
+    let Some(listing) = query("--query-gpu=index,uuid,name,memory.total,memory.used") else {
         return Vec::new();
     };
-    let users = query(&["--query-compute-apps=gpu_uuid,pid"])
+    let users = query("--query-compute-apps=gpu_uuid,pid")
         .map(|text| parse_users(&text))
         .unwrap_or_default();
     parse_nvidia(&listing, &users, ours)

@@ -55,7 +55,8 @@ impl JournalMode {
     /// WAL, unless the folder is on a network file system. `TOW_HISTORY_JOURNAL=rollback` forces
     /// the other.
     pub fn for_folder(folder: &Path) -> Self {
-        let forced = std::env::var("TOW_HISTORY_JOURNAL").is_ok_and(|mode| mode == "rollback");
+        let forced = towline_host::surroundings::variable("TOW_HISTORY_JOURNAL")
+            .is_some_and(|mode| mode == "rollback");
         if forced || towline_host::filesystem::network_kind(folder).is_some() {
             Self::Rollback
         } else {

@@ -27,6 +27,6 @@ fn every_message_is_still_read() {
 #[test]
 #[ignore = "appends the samples of TOW_GOLDEN_DRAFTS"]
 fn append_samples() {
-    let drafts = PathBuf::from(std::env::var_os("TOW_GOLDEN_DRAFTS").expect("TOW_GOLDEN_DRAFTS"));
+    let drafts = towline_samples::drafts();
     check(Samples::append(file(), &drafts));
 }

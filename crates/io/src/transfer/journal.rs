@@ -20,7 +20,7 @@ fn forget_old(folder: &Path) {
         let age = entry
             .metadata()
             .and_then(|meta| meta.modified())
-            .map(|changed| changed.elapsed().unwrap_or_default());
+            .map(|changed| towline_host::clock::age(changed).unwrap_or_default());
         if age.is_ok_and(|age| age > JOURNAL_MAX_AGE) {
             let _ = std::fs::remove_file(entry.path());
         }

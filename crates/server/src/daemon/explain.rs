@@ -141,7 +141,7 @@ impl Daemon {
             gpu
         });
         let node = NodeFacts {
-            name: towline_engine::surroundings::host_name(),
+            name: towline_host::surroundings::host_name(),
             cpus: self.machine.cpus,
             cpus_used: self.machine.cpus - free.cpus,
             memory: self.machine.memory,

@@ -15,6 +15,7 @@ use tokio::sync::mpsc::unbounded_channel;
 use towline_core::config::MAX_LOCAL_GPUS;
 use towline_core::{Error, Result};
 use towline_engine::history::{History, JournalMode};
+use towline_host::surroundings;
 use towline_wire::daemon::Limits;
 use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
@@ -28,7 +29,7 @@ pub(super) fn idle_time() -> Duration {
 }
 
 fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+    surroundings::variable(name)?.parse().ok()
 }
 
 /// Runs the daemon until it is idle or told to stop. Returns at once if another daemon holds the

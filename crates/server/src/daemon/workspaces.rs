@@ -166,6 +166,10 @@ fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: Ex
     true
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the daemon starts this program again, as a backup"
+)]
 fn begin(state: &StateFolder, name: &str) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(BACKUP_VERB).arg(state.root()).arg(name);

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use towline_core::transport::Transport;
 use towline_host::program::find_program;
+use towline_host::surroundings;
 use towline_slurm::environment::LOGIN_VARIABLES;
 use towline_slurm::submit;
 use towline_wire::stage::StageFolder;
@@ -16,7 +17,7 @@ const PROFILE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The variables, as `NAME=value`, that the commands need beyond ours. None if they are on our own
 /// PATH, or nowhere.
 pub(super) fn find(stage: &StageFolder, bin: Option<&str>, here: &dyn Transport) -> Vec<String> {
-    let path = std::env::var("PATH").unwrap_or_default();
+    let path = surroundings::variable("PATH").unwrap_or_default();
     if let Some(bin) = bin {
         // The user's setting comes first.
         return vec![format!("PATH={bin}:{path}")];
@@ -54,9 +55,7 @@ fn has_command(environment: &[String]) -> bool {
 /// The output of `env` in a login shell: the user's own, else the one that most profiles are
 /// written for.
 fn ask(here: &dyn Transport) -> Option<String> {
-    let own = std::env::var("SHELL")
-        .ok()
-        .filter(|shell| Path::new(shell).is_absolute());
+    let own = surroundings::variable("SHELL").filter(|shell| Path::new(shell).is_absolute());
     let shells = own
         .into_iter()
         .chain(["/bin/bash".to_owned(), "/bin/sh".to_owned()]);
@@ -91,7 +90,7 @@ fn needed(said: &str, path: &str) -> Vec<String> {
     };
     let others = LOGIN_VARIABLES
         .iter()
-        .filter(|name| std::env::var_os(name).is_none());
+        .filter(|name| surroundings::variable_os(name).is_none());
     let others = others.filter_map(|name| value(said, name).map(|value| format!("{name}={value}")));
     [format!("PATH={path}:{folder}")]
         .into_iter()

@@ -140,7 +140,7 @@ impl Site {
 
 /// Container runtimes on our PATH here. Those made for clusters come before those for workstations.
 fn runtimes() -> Vec<Runtime> {
-    let path = std::env::var("PATH").unwrap_or_default();
+    let path = towline_host::surroundings::variable("PATH").unwrap_or_default();
     let order = [Runtime::Apptainer, Runtime::Podman, Runtime::Docker];
     order
         .into_iter()

@@ -102,9 +102,7 @@ impl Site {
         }
         // By its real path, because the nodes get that.
         let stage = StageFolder::new(stage.root().canonicalize()?);
-        let user = std::env::var("USER")
-            .or_else(|_| std::env::var("LOGNAME"))
-            .unwrap_or_default();
+        let user = towline_host::surroundings::user();
         let host = rustix::system::uname()
             .nodename()
             .to_string_lossy()

@@ -45,12 +45,11 @@ impl Bench {
         symlink(target, self.tree().join(path)).expect("linked");
     }
     pub(crate) fn options(&self) -> Options {
-        let now = std::time::UNIX_EPOCH.elapsed().expect("a clock").as_nanos();
         Options {
             limits: Limits::none(),
             compression: Compression::QUICK,
             name: "tree".into(),
-            now: i64::try_from(now).expect("this century"),
+            now: towline_host::clock::nanoseconds(),
             stat_cache: self.folder.path().join("stat"),
             index: self.folder.path().join("store/index"),
         }

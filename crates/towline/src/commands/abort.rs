@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::follow::wait_for_end;
+use crate::runs::follow::wait_for_end;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use towline_client as client;

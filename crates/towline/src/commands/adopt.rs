@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::far;
+use crate::runs::far;
 use towline_client as client;
 use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let asked = towline_host::clock::now();
     client::ask(context.state()?, &|| Request::Submit(Box::new(submit())))?;
     if let Some(first) = runs.first() {
-        far::carried_over(context, &name, first, asked)?;
+        towline_engine::flow::send::carried_over(context, &name, first, asked)?;
         // What is shown next is how it stands there, not how a run begins here.
         far::look_now(context, &name, first)?;
     }

@@ -3,7 +3,8 @@
 use super::Report;
 use super::submit::{self, JobArgs};
 use crate::context::Context;
-use crate::{aliases, output};
+use crate::output;
+use crate::reach::aliases;
 use serde::Serialize;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
@@ -86,8 +87,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         job.resources.native.extend(native);
     })?;
     // From before it is asked for: whoever interrupts hears what becomes of it.
-    let interrupts = crate::follow::interrupts()?;
-    crate::sending::send(context, &mut prepared)?;
+    let interrupts = crate::runs::follow::interrupts()?;
+    towline_engine::flow::send(context, &mut prepared)?;
     let id = prepared.plan.runs[0].id.clone();
     let Some(granted) = wait_until_granted(context, &id, interrupts)? else {
         return interrupted(context, &id);

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::output::Paint;
-use crate::table::Table;
+use crate::output::table::Table;
 use serde::Serialize;
 use towline_core::Result;
 use towline_core::cloud::Who;
@@ -68,7 +68,7 @@ impl Cluster {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Some(name) = &args.create_workspace {
-        return crate::discover::create_workspace(
+        return crate::wiring::discover::create_workspace(
             context,
             args.cluster.as_deref(),
             name,
@@ -76,7 +76,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         );
     }
     if args.discover {
-        return crate::discover::discover(context, args.cluster.as_deref());
+        return crate::wiring::discover::discover(context, args.cluster.as_deref());
     }
     let layers = context.layers()?;
     if let Some(name) = &args.cluster {

@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::output::Paint;
-use crate::table::Table;
+use crate::output::table::Table;
 use towline_core::Result;
 
 /// Show the configuration, or the schema of the job file.

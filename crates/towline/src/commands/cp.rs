@@ -2,8 +2,8 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::Stores;
-use crate::transfers::{self, Choices, Direction, Job};
+use crate::data::stores::Stores;
+use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::{Error, Result};
 use towline_io::transfer::StorePath;
 
@@ -79,6 +79,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn stores_a_file(store_path: &StorePath) -> Result<bool> {
-    let found = crate::stores::drive(async { store_path.store.head(&store_path.key()?).await })?;
+    let found =
+        crate::data::stores::drive(async { store_path.store.head(&store_path.key()?).await })?;
     Ok(found.flatten().is_some())
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 Some(folder) => StateFolder::new(folder),
                 None => context.state()?.clone(),
             };
-            let means = crate::means::OwnMeans::new(&state);
+            let means = crate::wiring::means::OwnMeans::new(&state);
             let opener: towline_server::Opener =
                 std::sync::Arc::new(move |named| towline_backends::registry::open(named, &means));
             towline_server::daemon_main(&state, opener)?;

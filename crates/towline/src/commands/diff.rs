@@ -1,11 +1,11 @@
 //! `tow diff`: compares two runs.
 
 use super::{Report, logs};
-use crate::code_diff::code_diff;
-use crate::columns::{columns, wrap};
 use crate::context::Context;
+use crate::output::columns::{columns, wrap};
+use crate::output::table::Table;
 use crate::output::{Paint, width};
-use crate::table::Table;
+use crate::runs::code_diff::code_diff;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::record::RunRecord;

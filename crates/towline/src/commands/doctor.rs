@@ -2,15 +2,15 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::open_cluster::OpenCluster;
+use crate::data::stores::{self, Stores};
 use crate::output::{Paint, paint, stdout_has_colour};
-use crate::stores::{self, Stores};
 use serde::Serialize;
 use towline_client as client;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
 use towline_core::transport::Transport;
 use towline_core::{Error, ErrorKind, Result};
+use towline_engine::flow::OpenCluster;
 use towline_engine::history::{Filter, JournalMode, UnreadableRow};
 use towline_wire::daemon::{Reply, Request, Status};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};
@@ -221,7 +221,7 @@ fn tunnels(context: &Context) -> Vec<Check> {
     let Ok(state) = context.state() else {
         return Vec::new();
     };
-    let wanted = match crate::tunnels::wanted(state) {
+    let wanted = match crate::reach::tunnels::wanted(state) {
         Ok(wanted) => wanted,
         Err(error) => return vec![check("tunnels", Err(error))],
     };
@@ -230,10 +230,10 @@ fn tunnels(context: &Context) -> Vec<Check> {
             "127.0.0.1:{} to {}",
             wanted.definition.port, wanted.definition.to
         );
-        let answer = match crate::tunnels::status(state, &name) {
+        let answer = match crate::reach::tunnels::status(state, &name) {
             Some(status) if status.state == TunnelState::Open => Ok(format!(
                 "{place}, open since {}",
-                crate::local_time::shown(status.since)
+                crate::output::local_time::shown(status.since)
             )),
             Some(TunnelStatus {
                 trouble: Some(trouble),

@@ -2,8 +2,8 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::Stores;
-use crate::transfers::{self, Choices, Direction, Job};
+use crate::data::stores::Stores;
+use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
 /// Download files or folders from their datastore; equal files are not downloaded again.

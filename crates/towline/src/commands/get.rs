@@ -83,13 +83,13 @@ fn get(
         .submission_of(&record.id)?
         .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
-    if crate::far::is_far(history, &record.id)? {
+    if crate::runs::far::is_far(history, &record.id)? {
         let below = resolved
             .code
             .as_ref()
             .map(|code| Path::new("code").join(&code.workdir))
             .unwrap_or_default();
-        return crate::far::get(context, record, &below, paths, to);
+        return crate::runs::far::get(context, record, &below, paths, to);
     }
     let state = context.state()?;
     let roots = match &resolved.code {
@@ -210,7 +210,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
             from.display()
         )));
     }
-    crate::far::check_inside(within, to)?;
+    crate::runs::far::check_inside(within, to)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
@@ -220,13 +220,13 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
                 .hint("choose another folder with --to"),
         );
     }
-    crate::far::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
+    crate::runs::far::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
     copied.push(to.to_owned());
     Ok(())
 }
 
 fn copy_link(from: &Path, to: &Path, within: &Path) -> Result<()> {
-    crate::far::check_inside(within, to)?;
+    crate::runs::far::check_inside(within, to)?;
     let failed =
         |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
     let target = fs::read_link(from).map_err(failed)?;

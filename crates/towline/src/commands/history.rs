@@ -3,7 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::output::Paint;
-use crate::table::Table;
+use crate::output::table::Table;
 use towline_core::time::human_millis;
 use towline_core::{Error, Result};
 

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use towline_core::{Error, Result};
 use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
-use towline_engine::surroundings;
 use towline_engine::trust::Holding;
+use towline_host::surroundings;
 use towline_import::{self as import, Destination, Imported, Kind, NewFile, Placement};
 
 /// Convert the files of other tools into a configuration and job files, and report what did not
@@ -95,7 +95,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         write(here, &imported.files, args.force)?;
         // What the user made here is agreed to; what a stranger had put beside it is not.
         if let Some((sources, made)) = untrusted(context)?.filter(|_| was_ours) {
-            crate::trusting::agree(&sources, &made)?;
+            crate::wiring::trusting::agree(&sources, &made)?;
         }
     }
     Ok(report(here, &imported, !args.dry_run))

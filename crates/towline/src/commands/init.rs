@@ -1,18 +1,17 @@
 //! `tow init`: takes and uploads the snapshot ahead of time.
 
 use super::Report;
-use crate::code::{self, Survey, Wish};
 use crate::context::Context;
+use crate::data::stores::{Stores, remote_store};
+use crate::output::table::Table;
 use crate::output::{self, Paint};
-use crate::planning::with_defaults;
-use crate::remote::remote_store;
-use crate::stores::Stores;
-use crate::table::Table;
 use serde::Serialize;
 use towline_core::job::Job;
 use towline_core::quantity::Memory;
 use towline_core::{Error, Result};
 use towline_engine::flow;
+use towline_engine::flow::code::{self, Survey, Wish};
+use towline_engine::flow::with_defaults;
 use towline_snapshot::take::Taken;
 
 /// Take a snapshot of the code now, so that the next submission has nothing left to upload.
@@ -75,7 +74,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         || Ok(context.layers()?.default_cluster().to_owned()),
         |name| Ok::<_, Error>(name.to_owned()),
     )?;
-    let usual = with_defaults(context, Job::default(), &cluster, None)?
+    let usual = with_defaults(context.layers()?, Job::default(), &cluster, None)
         .code
         .ignore;
     let ignore = [usual, args.ignore.clone()].concat();
@@ -83,7 +82,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         ignore: &ignore,
         large: args.any_size || args.explain,
     };
-    let survey = code::survey(context, &place, &wish)?;
+    let survey = code::survey(context.layers()?, context.state()?, &place, &wish)?;
     if args.explain {
         return Ok(explain(&survey));
     }
@@ -134,7 +133,7 @@ fn made(root: String, taken: &Taken) -> Report {
     let what = if taken.was_there {
         "unchanged".to_owned()
     } else {
-        format!("{} read, {} stored", taken.read, code::size(taken.stored))
+        format!("{} read, {} stored", taken.read, output::size(taken.stored))
     };
     let left = if made.left_out == 0 {
         String::new()
@@ -147,7 +146,7 @@ fn made(root: String, taken: &Taken) -> Report {
     let hint = format!(
         "{} files, {}: {what}{left}",
         taken.files,
-        code::size(taken.bytes)
+        output::size(taken.bytes)
     );
     Report::new(format!("{}\n", taken.id), &made).hint(hint)
 }
@@ -171,7 +170,7 @@ fn explain(survey: &Survey) -> Report {
         "{}: {} files, {} travel\n",
         survey.root.display(),
         walked.files(),
-        code::size(walked.bytes())
+        output::size(walked.bytes())
     );
     for (files, bytes, name) in walked.largest().iter().take(5) {
         text += &format!(

@@ -3,9 +3,9 @@
 use super::Report;
 use super::ps::fold::STATES;
 use crate::context::Context;
-use crate::follow::{Followed, View, follow};
-use crate::freshen::freshen;
-use crate::logfiles;
+use crate::runs::follow::{Followed, View, follow};
+use crate::runs::freshen::freshen;
+use crate::runs::logfiles;
 use towline_core::cluster::LogSource;
 use towline_core::reason::Ending;
 use towline_core::record::RunRecord;
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [record];
     freshen(context, &history, &mut records)?;
     let [record] = records;
-    crate::far::bring_logs(context, &history, &record.id)?;
+    crate::runs::far::bring_logs(context, &history, &record.id)?;
     let view = View {
         run: record.id.clone(),
         sources: sources(args, &record)?,
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         missing_log(context, &record, &view)
     };
     // Where no rank has printed anything, the platform may have.
-    let platform = crate::far::last_words(context, &history, &record);
+    let platform = crate::runs::far::last_words(context, &history, &record);
     let report = match follow(context, &view, record.state)? {
         Followed::Ended(state) if args.follow && state.phase.is_ended() => Report {
             code: 0,

@@ -2,14 +2,14 @@
 
 use super::Report;
 use crate::context::Context;
+use crate::data::stores::{self, Location, Stores, below_root};
 use crate::output::Paint;
-use crate::stores::{self, Location, Stores, below_root};
-use crate::table::Table;
+use crate::output::table::Table;
 use serde_json::json;
 use towline_core::Result;
 use towline_core::quantity::Size;
 use towline_core::time::Moment;
-use towline_engine::surroundings;
+use towline_engine::project;
 use towline_io::data::{Object, UnsupportedEntry};
 use towline_io::transfer::{Found, StorePath, find, nothing_at};
 
@@ -52,7 +52,7 @@ struct Listing {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let stores = Stores::new(context);
     let below = below_root(
-        &surroundings::code_root(context.folder()?),
+        &project::code_root(context.folder()?),
         context.folder()?,
         ".",
     )?;
@@ -73,7 +73,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let location = stores.location(args.cluster.as_deref(), path)?;
     let Some(listing) = stores::drive(look(&location, args))? else {
-        return Ok(crate::transfers::interrupted());
+        return Ok(crate::data::transfers::interrupted());
     };
     Ok(report(&location, &listing))
 }
@@ -169,7 +169,7 @@ fn report(location: &Location, listing: &Listing) -> Report {
         .iter()
         .map(|folder| (format!("{folder}/"), String::new(), String::new()))
         .collect();
-    let second = crate::local_time::shown;
+    let second = crate::output::local_time::shown;
     rows.extend(listing.objects.iter().map(|object| {
         (
             name(object),

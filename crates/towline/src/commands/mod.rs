@@ -38,9 +38,12 @@ pub(crate) mod url;
 pub(crate) mod wait;
 pub(crate) mod why;
 
+use crate::arguments;
 use crate::cli::{self, Cli, Verb};
 use crate::context::Context;
-use crate::{arguments, diagnose, output, threads};
+use crate::diagnose;
+use crate::output;
+use crate::wiring::threads;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;

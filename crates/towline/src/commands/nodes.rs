@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::page;
+use crate::output::page;
 use towline_core::Result;
 use towline_core::cluster::Facts;
 

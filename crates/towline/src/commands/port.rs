@@ -2,7 +2,9 @@
 
 use super::{Report, logs};
 use crate::context::Context;
-use crate::{far, output, reach};
+use crate::output;
+use crate::reach;
+use crate::runs::far;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -59,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         "port {} of {}; Ctrl-C ends it",
         args.port, connections.record.id
     ));
-    let interrupts = crate::follow::interrupts()?;
+    let interrupts = crate::runs::follow::interrupts()?;
     let connections = Arc::new(connections);
     loop {
         let mut ready = [

@@ -2,8 +2,9 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::progress::Bar;
-use crate::{local_time, output};
+use crate::output;
+use crate::output::local_time;
+use crate::output::progress::Bar;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::Path;
@@ -210,7 +211,7 @@ fn unwritten(context: &Context, history: &History, before: Moment) -> Result<Vec
         phases,
         ..Filter::default()
     })?;
-    crate::freshen::freshen(context, history, &mut records)?;
+    crate::runs::freshen::freshen(context, history, &mut records)?;
     let old = records
         .into_iter()
         .filter(|record| record.state.phase.is_ended());

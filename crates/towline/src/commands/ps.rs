@@ -4,11 +4,11 @@ pub(crate) mod fold;
 mod remote;
 
 use super::Report;
-use crate::columns;
 use crate::context::Context;
-use crate::freshen::freshen;
+use crate::output::columns;
+use crate::output::table::Table;
 use crate::output::{Paint, state_paint};
-use crate::table::Table;
+use crate::runs::freshen::freshen;
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::suggest::did_you_mean;
@@ -178,7 +178,7 @@ fn with_stale(report: Report, records: &[RunRecord]) -> Report {
         .fold(report, |report, (cluster, since, why)| {
             report.hint(format!(
                 "`?`: {cluster} was last heard of at {}: {why}",
-                crate::local_time::shown(since)
+                crate::output::local_time::shown(since)
             ))
         })
 }

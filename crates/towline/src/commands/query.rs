@@ -3,8 +3,10 @@
 
 use super::{Report, logs, ps};
 use crate::context::Context;
-use crate::freshen::freshen;
-use crate::{local_time, logfiles, output};
+use crate::output;
+use crate::output::local_time;
+use crate::runs::freshen::freshen;
+use crate::runs::logfiles;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use towline_core::cluster::LogSource;
@@ -48,7 +50,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let mut records = [logs::one_run(history.find_to_read(text)?)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
-    crate::far::bring_logs(context, &history, &record.id)?;
+    crate::runs::far::bring_logs(context, &history, &record.id)?;
     let (paths, last_of_rank_0) = fetch_logs(context, args, &record)?;
     if let Some(path) = &last_of_rank_0
         && !context.json

@@ -1,8 +1,8 @@
 //! `tow release`: ends an allocation, and no other run.
 
 use super::{Report, abort};
-use crate::aliases;
 use crate::context::Context;
+use crate::reach::aliases;
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::{Error, Result, RunId};

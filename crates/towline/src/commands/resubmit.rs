@@ -1,11 +1,8 @@
 //! `tow resubmit`: submits a run again.
 
 use super::{Report, abort};
-use crate::code;
 use crate::context::Context;
 use crate::output;
-use crate::planning::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
-use crate::sending::{reach, send};
 use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::job::{Job, Tier};
@@ -17,6 +14,9 @@ use towline_core::state::Phase;
 use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow::CodePlace;
+use towline_engine::flow::code;
+use towline_engine::flow::{CodeChoice, Origin, Prepared, plan_for, with_defaults};
+use towline_engine::flow::{reach, send};
 use towline_engine::history::{History, Target};
 use towline_host::crash;
 
@@ -179,7 +179,7 @@ fn move_job(
         ));
         job.resources.instance_type = None;
     }
-    job = with_defaults(context, job, new, gpus)?;
+    job = with_defaults(context.layers()?, job, new, gpus);
     job.sweep = sweep;
     Ok(job)
 }
@@ -285,7 +285,7 @@ fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(Strin
         return Err(towline_core::token::not_kept());
     }
     let mut environment: Vec<(String, String)> = resolved.inherited.clone().into_iter().collect();
-    let keyring = towline_engine::surroundings::keyring(&resolved.secrets, context.environment());
+    let keyring = towline_host::surroundings::keyring(&resolved.secrets, context.environment());
     for name in &resolved.secrets {
         let here = context
             .environment()

@@ -2,8 +2,9 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::{self, Stores};
-use crate::{output, transfers};
+use crate::data::stores::{self, Stores};
+use crate::data::transfers;
+use crate::output;
 use serde_json::json;
 use std::fmt;
 use towline_core::quantity::Size;

@@ -2,9 +2,9 @@
 
 use super::{Report, logs, ps};
 use crate::context::Context;
-use crate::freshen::freshen;
-use crate::local_time::shown_text;
-use crate::logfiles;
+use crate::output::local_time::shown_text;
+use crate::runs::freshen::freshen;
+use crate::runs::logfiles;
 use serde::Serialize;
 use towline_core::Result;
 use towline_core::event::Recorded;
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .map(|submission| &submission.plan.resolved);
     let frozen = resolved.and_then(|resolved| resolved.code.as_ref());
     let state = context.state()?;
-    let there = crate::far::places(context, &history, &record)?;
+    let there = crate::runs::far::places(context, &history, &record)?;
     let shown = Shown {
         run: Run::from(&record),
         folder: there.as_ref().map_or_else(

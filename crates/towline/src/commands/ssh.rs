@@ -1,4 +1,8 @@
 //! `tow ssh`: opens a shell in a run's folder, with its environment.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a shell is a program that this verb starts, or becomes"
+)]
 
 use super::{Report, logs};
 use crate::context::Context;
@@ -14,6 +18,7 @@ use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
+use towline_host::surroundings;
 
 /// Open a shell where a run is, with the environment of one of its ranks.
 #[derive(Debug, clap::Args)]
@@ -70,7 +75,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         master_port: 0,
         hosts: &hosts,
     };
-    let shell = std::env::var_os("SHELL")
+    let shell = surroundings::variable_os("SHELL")
         .filter(|shell| !shell.is_empty())
         .unwrap_or_else(|| "/bin/sh".into());
     let (program, words) = match args.command.split_first() {
@@ -161,7 +166,7 @@ fn ssh_to(
     if let Some(config) = &address.ssh_config {
         command
             .arg("-F")
-            .arg(crate::machines::ssh_config_file(config)?);
+            .arg(crate::wiring::machines::ssh_config_file(config)?);
     }
     if towline_io::machine::Client::installed().takes_new_hosts() {
         command.args(["-o", "StrictHostKeyChecking=accept-new"]);
@@ -195,7 +200,7 @@ pub(crate) fn enter(words: &[OsString]) -> Result<std::convert::Infallible> {
         .as_ref()
         .and_then(|own| own.iter().find(|(name, _)| name == "PWD"))
         .map_or_else(|| folder.clone(), |(_, value)| value.into());
-    let shell = std::env::var_os("SHELL")
+    let shell = surroundings::variable_os("SHELL")
         .filter(|shell| !shell.is_empty())
         .unwrap_or_else(|| "/bin/sh".into());
     let (program, rest) = words
@@ -227,7 +232,7 @@ fn terminal() -> Option<(&'static str, OsString)> {
     if !std::io::stdin().is_terminal() {
         return None;
     }
-    std::env::var_os("TERM").map(|term| ("TERM", term))
+    surroundings::variable_os("TERM").map(|term| ("TERM", term))
 }
 
 /// The environment of a living process of this rank: the oldest one, which is the rank itself.

@@ -2,10 +2,8 @@
 
 use super::{Report, logs};
 use crate::context::Context;
-use crate::follow::{Followed, View, follow};
 use crate::output;
-use crate::planning::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
-use crate::sending::send;
+use crate::runs::follow::{Followed, View, follow};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,6 +15,8 @@ use towline_core::quantity::{Memory, Span};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow;
+use towline_engine::flow::send;
+use towline_engine::flow::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
 
 /// Submit a command; it runs as soon as there is room.
 ///
@@ -157,7 +157,7 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
     if !plan.is_here() {
         let state = context.state()?;
         for record in &mut records {
-            crate::far::freshness(state, record);
+            crate::runs::far::freshness(state, record);
         }
     }
     let summary = Submitted {
@@ -387,7 +387,7 @@ fn prepare_on(
     in_place: bool,
     any_size: bool,
 ) -> Result<Prepared> {
-    let job = with_defaults(context, job, cluster, total_gpus)?;
+    let job = with_defaults(context.layers()?, job, cluster, total_gpus);
     let place = flow::code_place(&job, context.folder()?)?;
     let here = context.cluster(cluster)?.is_here();
     if in_place && !here {
@@ -396,7 +396,10 @@ fn prepare_on(
         ))
         .hint("leave it out: tow copies the code there"));
     }
-    let holds_only = job.tags.iter().any(|tag| tag == crate::aliases::ALLOCATION);
+    let holds_only = job
+        .tags
+        .iter()
+        .any(|tag| tag == crate::reach::aliases::ALLOCATION);
     let code = if holds_only || here && (in_place || context.layers()?.config.in_place) {
         CodeChoice::InPlace
     } else {

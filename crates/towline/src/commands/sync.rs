@@ -1,15 +1,15 @@
 //! `tow sync`: mirrors the code to a path of a datastore.
 
 use super::Report;
-use crate::code::{self, Wish};
 use crate::context::Context;
+use crate::data::stores::Stores;
+use crate::data::transfers::{self, Choices, Job};
 use crate::output;
-use crate::stores::Stores;
-use crate::transfers::{self, Choices, Job};
 use std::sync::Arc;
 use towline_core::job::Job as JobFile;
 use towline_core::{Error, Result};
 use towline_engine::flow;
+use towline_engine::flow::code::{self, Wish};
 use towline_io::data::Key;
 use towline_io::folder::Folder;
 use towline_io::listed::Listed;
@@ -71,7 +71,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return Err(Error::refused(why).hint("begin in a project's folder"));
     }
     let survey = code::survey(
-        context,
+        context.layers()?,
+        context.state()?,
         &code,
         &Wish {
             ignore: &ignore,

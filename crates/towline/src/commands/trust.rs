@@ -2,7 +2,8 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::{output, trusting};
+use crate::output;
+use crate::wiring::trusting;
 use std::path::PathBuf;
 use towline_core::{Error, Result};
 use towline_engine::layers::{self, Sources, Untrusted};

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::stores::{self, Location, Stores};
+use crate::data::stores::{self, Location, Stores};
 use serde_json::json;
 use std::time::Duration;
 use towline_core::quantity::Span;
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
     };
     let Some((url, allows)) = stores::drive(ask)? else {
-        return Ok(crate::transfers::interrupted());
+        return Ok(crate::data::transfers::interrupted());
     };
     Ok(Report::new(
         format!("{url}\n"),

@@ -3,7 +3,7 @@
 use super::Report;
 use super::logs::LOST;
 use crate::context::Context;
-use crate::follow::wait_for;
+use crate::runs::follow::wait_for;
 use towline_core::quantity::Span;
 use towline_core::reason::{Ending, Outcome};
 use towline_core::state::{Phase, RunState};

@@ -6,9 +6,9 @@ mod sweep;
 
 use super::{Report, logs};
 use crate::context::Context;
-use crate::failure::{self, Told};
-use crate::freshen::freshen;
-use crate::logfiles;
+use crate::runs::failure::{self, Told};
+use crate::runs::freshen::freshen;
+use crate::runs::logfiles;
 use advice::advice;
 use queued::{held, waiting};
 use serde::Serialize;
@@ -72,7 +72,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         && (record.state.phase.is_ended() || record.state.held_until.is_some());
     // What is known without them is worth telling.
     let no_logs = if has_logs {
-        crate::far::bring_logs(context, &history, &record.id).err()
+        crate::runs::far::bring_logs(context, &history, &record.id).err()
     } else {
         None
     };
@@ -117,7 +117,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Freshness::Stale { since, why } = &record.freshness {
         report = report.hint(format!(
             "this is as of {}: {} cannot be reached now: {why}",
-            crate::local_time::shown(*since),
+            crate::output::local_time::shown(*since),
             record.cluster
         ));
     }
@@ -183,7 +183,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
         ..begin(record)
     };
     let told = failure::told(context, record, &ending)?;
-    let is_here = !crate::far::is_far(&context.history()?, &record.id)?;
+    let is_here = !crate::runs::far::is_far(&context.history()?, &record.id)?;
     let (transient, step) = advice(&ending, record.id.short(), is_here);
     (why.transient, why.next_step) = (transient, Some(step));
     match told {
@@ -202,7 +202,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     }
     // Where nothing of ours spoke, the platform may have.
     if why.last_lines.is_empty() && why.evidence.is_none() {
-        why.last_lines = crate::far::last_words(context, &context.history()?, record);
+        why.last_lines = crate::runs::far::last_words(context, &context.history()?, record);
     }
     Ok(why)
 }

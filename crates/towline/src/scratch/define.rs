@@ -1,125 +1,45 @@
-//! Which workspaces there are: those of the configuration, and those that `tow scratch create`
-//! made, each in a small file of its own beside it.
+//! Which workspaces there are, in the files of this user.
 
 use crate::context::Context;
 use crate::output;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use towline_core::suggest::did_you_mean;
-use towline_core::workspace::{MIN_BACKUP_INTERVAL, Workspace};
-use towline_core::{Error, Result};
+use towline_core::Result;
+use towline_core::workspace::Workspace;
 use towline_engine::added::{Added, AddedFiles};
+use towline_workspace::define::{self, check_name};
 
-/// A workspace, and where it is written down.
-#[derive(Debug, Clone)]
-pub(crate) struct Known {
-    pub(crate) name: String,
-    pub(crate) workspace: Workspace,
-    /// Its own file; `None` for one of the configuration.
-    pub(crate) file: Option<PathBuf>,
-}
+pub(crate) use towline_workspace::Known;
+pub(crate) use towline_workspace::define::check;
 
 fn files(context: &Context) -> Result<AddedFiles> {
     AddedFiles::new(context.environment(), "workspaces")
 }
 
-fn check_name(name: &str) -> Result<()> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    if !name.is_empty() && name.len() <= 60 && name.chars().all(fits) && !name.starts_with('-') {
-        return Ok(());
-    }
-    Err(Error::usage(format!("`{name}` is no name for a workspace"))
-        .hint("letters, digits, `-` and `_`: work"))
-}
-
-pub(crate) fn check(at: &str, workspace: &Workspace) -> Result<()> {
-    if workspace.path.trim().is_empty() {
-        return Err(Error::config(format!("{at}: a workspace needs a `path`"))
-            .hint("path: /scratch/$USER/work"));
-    }
-    if let Some(every) = workspace.every.filter(|every| *every < MIN_BACKUP_INTERVAL) {
-        return Err(Error::config(format!(
-            "{at}: every {every} is too often; {MIN_BACKUP_INTERVAL} is the least"
-        )));
-    }
-    Ok(())
-}
-
-/// All of them, by name. One of the configuration counts before a file of the same name.
+/// All of them, by name.
 pub(crate) fn known(context: &Context) -> Result<BTreeMap<String, Known>> {
-    let mut all = BTreeMap::new();
     let (added, wrong) = files(context)?.load::<Workspace>();
     for error in wrong {
         output::status(&format!("warning: {error}"));
     }
-    for Added { name, value, file } in added {
-        check(&file.display().to_string(), &value)?;
-        all.insert(
-            name.clone(),
-            Known {
-                name,
-                workspace: value,
-                file: Some(file),
-            },
-        );
-    }
-    for (name, workspace) in &context.layers()?.config.workspaces {
-        check_name(name).map_err(|error| Error::config(error.to_string()))?;
-        check(&format!("workspace `{name}`"), workspace)?;
-        all.insert(
-            name.clone(),
-            Known {
-                name: name.clone(),
-                workspace: workspace.clone(),
-                file: None,
-            },
-        );
-    }
-    Ok(all)
+    let made = |Added { name, value, file }| Known {
+        name,
+        workspace: value,
+        file: Some(file),
+    };
+    let made = added.into_iter().map(made).collect();
+    define::known(made, &context.layers()?.config.workspaces)
 }
 
 /// The named one, or the only one.
 pub(crate) fn choose(context: &Context, name: Option<&str>) -> Result<Known> {
-    let mut all = known(context)?;
-    let list = |all: &BTreeMap<String, Known>| all.keys().cloned().collect::<Vec<_>>().join(", ");
-    let none = "`tow scratch create work --path /scratch/$USER/work` makes one";
-    match name {
-        Some(name) => all.remove(name).ok_or_else(|| {
-            let hint = did_you_mean(name, all.keys().map(String::as_str));
-            let hint = hint.unwrap_or_else(|| {
-                if all.is_empty() {
-                    none.to_owned()
-                } else {
-                    format!("known: {}", list(&all))
-                }
-            });
-            Error::not_found(format!("no workspace is called `{name}`")).hint(hint)
-        }),
-        None if all.len() == 1 => Ok(all.into_values().next().expect("one is there")),
-        None if all.is_empty() => Err(Error::not_found("there is no workspace yet").hint(none)),
-        None => Err(Error::usage("which workspace?").hint(format!("name one of {}", list(&all)))),
-    }
+    define::choose(known(context)?, name)
 }
 
 /// Refuses a name that is taken.
 pub(crate) fn expect_new(context: &Context, name: &str) -> Result<()> {
     check_name(name)?;
-    match known(context)?.get(name) {
-        None => Ok(()),
-        Some(Known { file, .. }) => {
-            let place = file.as_ref().map_or_else(
-                || "your configuration".to_owned(),
-                |file| file.display().to_string(),
-            );
-            Err(
-                Error::refused(format!("there is a workspace `{name}` already, in {place}"))
-                    .hint(format!(
-                        "`tow scratch restore {name}` brings it onto a fresh machine"
-                    ))
-                    .hint(format!("`tow scratch ls {name}` shows its backups")),
-            )
-        }
-    }
+    define::expect_new(&known(context)?, name)
 }
 
 /// Writes it down, whole or not at all.

@@ -1,35 +1,37 @@
-//! Workspaces: which there are, where they are, and what is asked of them.
+//! Workspaces, as the verbs see them: which datastores, credentials and machines they need.
 
-mod act;
 mod define;
-mod far;
+mod machine;
 mod node;
-mod place;
-mod setup;
-mod status;
 
 pub(crate) use define::{Known, check, choose, expect_new, known, save};
-pub(crate) use far::serve;
 pub(crate) use node::hang_up;
-pub(crate) use status::{
-    auto, auto_main, back_up, failing, read_status, see_to_autos, set_auto, stop_auto,
-};
+pub(crate) use towline_workspace::status::{auto, failing, read_status, see_to_autos, stop_auto};
 
 use crate::context::Context;
+use crate::data::stores;
+use crate::diagnose;
 use crate::output;
-use towline_core::redact::SecretSet;
+use crate::wiring::machines;
+use std::process::ExitCode;
+use std::sync::Arc;
+use towline_core::quantity::Span;
+use towline_core::redact::{Secret, SecretSet};
+use towline_core::resolve::{NamedStore, STORE_SECRET};
 use towline_core::workspace::Workspace;
 use towline_core::{Error, ErrorKind, Result};
+use towline_host::surroundings;
+use towline_io::credential::Lookup;
+use towline_io::data::Data;
 use towline_snapshot::progress::Progress;
-use towline_wire::workspace::{Act, Destination, Outcome, ScratchOrder};
+use towline_wire::workspace::{Act, Auto, Destination, Outcome, ScratchOrder};
+use towline_workspace::{Datastores, Task, act, far, status};
 
-/// Everything another process needs to act on a workspace.
-#[derive(Debug, Clone)]
-pub(crate) struct Task {
-    pub(crate) workspace: Workspace,
-    pub(crate) order: ScratchOrder,
-    pub(crate) secrets: SecretSet,
-}
+/// How this program opens datastores.
+const DATASTORES: Datastores = Datastores {
+    open: open_store,
+    runtime: stores::runtime,
+};
 
 /// From what the user named to where it lies. Credentials are looked up here.
 pub(crate) fn task(context: &Context, name: &str, workspace: &Workspace, act: Act) -> Result<Task> {
@@ -69,7 +71,7 @@ fn destination(
         ))
         .hint("/fsx/alice/backups, or research:alice/backups"));
     };
-    let store = crate::job_data::store(
+    let store = towline_engine::flow::data::store(
         context,
         &format!("workspace `{name}`"),
         store,
@@ -78,7 +80,7 @@ fn destination(
     )?;
     Ok(Destination::Store {
         store: Box::new(store),
-        path: crate::job_data::clean("to", path)?,
+        path: towline_engine::flow::data::clean("to", path)?,
     })
 }
 
@@ -87,8 +89,12 @@ pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
     let progress = Progress::default();
     let mut say = |line: String| output::status(&line);
     let work = || match &task.workspace.on {
-        None => act::perform(&task.order, &task.secrets, &progress, &mut say),
-        Some(host) => far::ask(context, host, task, &progress, &mut say),
+        None => act::perform(&task.order, &task.secrets, DATASTORES, &progress, &mut say),
+        Some(host) => {
+            let machine = machine::connected(context, host, task.workspace.ssh_config.as_deref())?;
+            let program = machines::own_program(context.state()?)?;
+            far::ask(&machine, &program, task, &progress, &mut say)
+        }
     };
     let verb = match task.order.act {
         Act::Create { .. } => "create",
@@ -98,7 +104,7 @@ pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
         Act::Check { .. } => "check",
         Act::Prune { .. } => "prune",
     };
-    crate::progress::Bar::new(verb).watch(|| progress.read(), work)
+    crate::output::progress::Bar::new(verb).watch(|| progress.read(), work)
 }
 
 /// Backups in a datastore can be looked at from here, whatever became of the machine.
@@ -121,4 +127,63 @@ pub(crate) fn perform_from_here(context: &Context, mut task: Task) -> Result<Out
         }
         _ => error,
     })
+}
+
+/// Opens a datastore with the secrets that came with a task, else with what this machine knows.
+fn open_store(store: &NamedStore, secrets: &SecretSet) -> Result<Arc<dyn Data>> {
+    let found = |reference: String| {
+        secrets
+            .0
+            .get(&format!("{STORE_SECRET}{reference}"))
+            .map(|secret| secret.expose().to_owned())
+    };
+    let home = surroundings::home();
+    let lookup = Lookup {
+        variable: &|name| found(format!("env:{name}")).or_else(|| surroundings::variable(name)),
+        keyring: &|name| found(format!("keyring:{name}")).map(Secret::new),
+        home: home.as_deref(),
+        reach: &machines::route,
+        notice: &output::warn_once,
+    };
+    towline_io::open::open(&store.name, &store.datastore, &lookup)
+}
+
+/// Does a backup and remembers how it went.
+pub(crate) fn back_up(context: &Context, task: &Task) -> Result<Outcome> {
+    status::back_up(context.state()?, &task.order.name, || {
+        perform(context, task)
+    })
+}
+
+/// Has the daemon back it up every so often.
+pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) -> Result<Auto> {
+    let workspace = &known.workspace;
+    let act = Act::BackUp {
+        keep: Some(workspace.keep.unwrap_or_default()),
+        anyway: false,
+    };
+    let task = task(context, &known.name, workspace, act)?;
+    status::set_auto(context.state()?, known, every, task)
+}
+
+/// `tow __scratch`: what another machine's program asks, on stdin.
+pub(crate) fn serve() -> std::io::Result<()> {
+    far::serve(DATASTORES)
+}
+
+/// `tow __backup STATE NAME`: what the daemon starts when a backup is due.
+pub(crate) fn auto_main(state: &str, name: &str) -> ExitCode {
+    let context = Context::of(state);
+    let run = || match status::auto_task(context.state()?, name) {
+        Some(task) => back_up(&context, &task).map(drop),
+        // Turned off meanwhile.
+        None => Ok(()),
+    };
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::status(&format!("backup of workspace `{name}`:"));
+            ExitCode::from(diagnose::report(&error, false))
+        }
+    }
 }

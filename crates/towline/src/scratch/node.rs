@@ -2,7 +2,9 @@
 //! connection to an earlier node is not reused.
 
 use crate::context::Context;
-use crate::{aliases, machines, reach};
+use crate::reach;
+use crate::reach::aliases;
+use crate::wiring::machines;
 use towline_core::transport::Transport;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_io::machine::SshTransport;

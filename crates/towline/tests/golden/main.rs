@@ -2,7 +2,11 @@
 //! its snapshots, backups and journals, and what that version said of it. A pair is never made
 //! again; a change of a format adds another (`TOW_GOLDEN=NUMBER cargo test -p towline --test
 //! golden -- --ignored`).
-#![allow(clippy::unwrap_used, clippy::too_many_lines)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    clippy::disallowed_methods
+)]
 
 mod json;
 mod questions;

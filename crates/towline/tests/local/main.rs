@@ -1,5 +1,5 @@
 //! The local cluster, as a user meets it: real processes, real signals, the shipped binary.
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
 mod daemon;
 mod gang;

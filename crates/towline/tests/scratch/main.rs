@@ -1,6 +1,11 @@
 //! Workspaces on scratch and their backups: as a user meets them, killed at any moment, damaged bit
 //! by bit, by themselves over time, and on the nodes of a real cluster.
-#![allow(clippy::unwrap_used, clippy::print_stdout, clippy::too_many_lines)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::too_many_lines,
+    clippy::disallowed_methods
+)]
 
 mod auto;
 mod datastore;

@@ -1,6 +1,10 @@
 //! Runs on real Slurm: slurmctld, slurmdbd, slurmd on three hosts, behind sshd on a bastion and a
 //! login host.
-#![allow(clippy::unwrap_used, clippy::too_many_lines)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::too_many_lines,
+    clippy::disallowed_methods
+)]
 
 mod contract;
 mod flow;

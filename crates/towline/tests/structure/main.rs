@@ -1,9 +1,10 @@
 //! The house rules that a reader of one file cannot see: who knows the kinds of cluster, which
-//! crates see which, how long files are, and which words are not used.
+//! crates see which, what they may call, how long files are, and which words are not used.
 #![allow(clippy::unwrap_used, clippy::too_many_lines)]
 
 mod crates;
 mod kinds;
+mod lints;
 mod pages;
 mod shape;
 mod sources;

@@ -40,7 +40,7 @@ fn every_message_and_document_is_still_read() {
 #[test]
 #[ignore = "appends the samples of TOW_GOLDEN_DRAFTS"]
 fn append_samples() {
-    let drafts = PathBuf::from(std::env::var_os("TOW_GOLDEN_DRAFTS").expect("TOW_GOLDEN_DRAFTS"));
+    let drafts = towline_samples::drafts();
     check(&move |name| Samples::append(samples(name), &drafts));
 }
 

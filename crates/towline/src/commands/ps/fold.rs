@@ -1,7 +1,7 @@
 //! A sweep as one row of `tow ps`: how many of its runs are in which state.
 
 use super::{LONGEST_NAME, row};
-use crate::columns;
+use crate::output::columns;
 use crate::output::{Paint, state_paint};
 use std::collections::BTreeMap;
 use towline_core::RunId;

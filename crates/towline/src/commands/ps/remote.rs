@@ -3,8 +3,8 @@
 use super::super::Report;
 use super::{Args, parse_state};
 use crate::context::Context;
+use crate::output::table::Table;
 use crate::output::{Paint, state_paint};
-use crate::table::Table;
 use std::collections::BTreeSet;
 use towline_core::Result;
 use towline_core::cluster::KnownJob;

@@ -28,7 +28,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let known = scratch::choose(context, args.name.as_deref())?;
     let name = &known.name;
     if args.off {
-        let was_on = scratch::stop_auto(context, name)?;
+        let was_on = scratch::stop_auto(context.state()?, name)?;
         let text = if was_on {
             format!("workspace `{name}` is no longer backed up automatically\n")
         } else {

@@ -2,7 +2,7 @@
 
 use super::{Report, alone, find, with_store};
 use crate::context::Context;
-use crate::progress::Bar;
+use crate::output::progress::Bar;
 use serde::Serialize;
 use towline_core::quantity::Memory;
 use towline_core::{ErrorKind, Result};

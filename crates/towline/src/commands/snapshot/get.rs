@@ -2,7 +2,7 @@
 
 use super::{Report, find, with_store};
 use crate::context::Context;
-use crate::progress::Bar;
+use crate::output::progress::Bar;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use towline_core::quantity::Memory;

@@ -3,7 +3,7 @@
 use super::{Report, with_store};
 use crate::context::Context;
 use crate::output::Paint;
-use crate::table::Table;
+use crate::output::table::Table;
 use serde::Serialize;
 use std::collections::HashMap;
 use towline_core::Result;

@@ -6,12 +6,11 @@ mod ls;
 mod prune;
 
 use super::Report;
-use crate::code;
 use crate::context::Context;
-use crate::remote::remote_store;
-use crate::stores::Stores;
+use crate::data::stores::{Stores, remote_store};
 use std::fs::File;
 use towline_core::{Error, Result};
+use towline_engine::flow::code;
 use towline_host::lock;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore};

@@ -2,7 +2,7 @@
 
 use super::{Report, next_steps, open};
 use crate::context::Context;
-use crate::tunnels::{self, Named};
+use crate::reach::tunnels::{self, Named};
 use towline_core::config::Tunnel;
 use towline_core::tunnel::{AzureBastion, Definition, Probe, Target, check_name};
 use towline_core::{Error, Result};

@@ -2,7 +2,8 @@
 
 use super::{Report, chosen};
 use crate::context::Context;
-use crate::{aliases, tunnels};
+use crate::reach::aliases;
+use crate::reach::tunnels;
 use std::io::Read;
 use std::time::{Duration, Instant};
 use towline_core::config::{Cluster, Datastore};

@@ -2,8 +2,10 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::ssh_include::{self, Done};
-use crate::{aliases, machines, output};
+use crate::output;
+use crate::reach::aliases;
+use crate::reach::ssh_include::{self, Done};
+use crate::wiring::machines;
 use towline_core::{Error, Result};
 
 /// Make the aliases known to ssh and editors: one `Include` line at the top of ~/.ssh/config.

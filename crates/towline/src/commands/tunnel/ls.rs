@@ -3,8 +3,8 @@
 use super::{Report, alias};
 use crate::context::Context;
 use crate::output::Paint;
-use crate::table::Table;
-use crate::tunnels;
+use crate::output::table::Table;
+use crate::reach::tunnels;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use towline_client as client;

@@ -9,7 +9,9 @@ mod rm;
 
 use super::Report;
 use crate::context::Context;
-use crate::{aliases, ssh_include, tunnels};
+use crate::reach::aliases;
+use crate::reach::ssh_include;
+use crate::reach::tunnels;
 use towline_core::Result;
 use towline_core::tunnel::Definition;
 
@@ -53,7 +55,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// Whether the user's ssh reads our aliases.
 fn is_included(context: &Context) -> bool {
     let look = || -> Result<bool> {
-        let home = crate::machines::home()?;
+        let home = crate::wiring::machines::home()?;
         let text = std::fs::read(ssh_include::config(&home)).unwrap_or_default();
         Ok(ssh_include::find(&text, &home, &aliases::file(context)?).is_some())
     };

@@ -2,8 +2,10 @@
 
 use super::{Report, alias, chosen, close, next_steps};
 use crate::context::Context;
-use crate::tunnels::{self, Named};
-use crate::{aliases, machines, output};
+use crate::output;
+use crate::reach::aliases;
+use crate::reach::tunnels::{self, Named};
+use crate::wiring::machines;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 use towline_client::{self as client, Heard};

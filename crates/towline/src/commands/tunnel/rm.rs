@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::context::Context;
-use crate::tunnels;
+use crate::reach::tunnels;
 use towline_core::{Error, Result};
 
 /// Remove a definition. Close an open tunnel first.

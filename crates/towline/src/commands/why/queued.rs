@@ -26,9 +26,9 @@ pub(super) fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     let ask = || Request::Explain {
         run: record.id.clone(),
     };
-    let is_far = crate::far::is_far(&context.history()?, &record.id)?;
+    let is_far = crate::runs::far::is_far(&context.history()?, &record.id)?;
     let answer = if is_far {
-        crate::far::ask_cluster(context, &record.cluster, &ask, EXPLAIN_TIMEOUT)
+        crate::runs::far::ask_cluster(context, &record.cluster, &ask, EXPLAIN_TIMEOUT)
     } else {
         client::ask(context.state()?, &ask).map(|(reply, _)| reply)
     };

@@ -1,0 +1,14 @@
+//! The code of a job: where it lies, what of it travels, and taking it.
+
+mod ahead;
+mod choose;
+mod place;
+mod survey;
+mod take;
+mod withheld;
+
+pub use choose::check_kept;
+pub(super) use choose::choose_code;
+pub use place::{CodePlace, code_place, stays, too_wide};
+pub use survey::{Survey, Wish, survey};
+pub use take::{LocalStore, local_store, open_lock, take, take_ahead, take_here};

@@ -1,0 +1,161 @@
+//! A datastore of the configuration, as a run elsewhere gets it: with what its credentials lead to
+//! held apart.
+
+use crate::flow::outside::Outside;
+use std::path::Path;
+use towline_core::config::{Credential, Datastore};
+use towline_core::redact::SecretSet;
+use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::suggest::did_you_mean;
+use towline_core::{Error, Result};
+use towline_host::surroundings;
+
+/// The datastore of that name. What only the nodes of a far cluster have, folders and programs, is
+/// theirs to find. `at` says in errors who names it.
+pub fn store(
+    outside: &dyn Outside,
+    at: &str,
+    name: &str,
+    is_here: bool,
+    secrets: &mut SecretSet,
+) -> Result<NamedStore> {
+    let mut datastore = configured(outside, at, name)?;
+    if datastore.kind == "azure_blob" && datastore.endpoint.is_none() {
+        datastore.endpoint = outside
+            .variables()
+            .get("TOW_AZURE_BLOB_ENDPOINT")
+            .map(str::to_owned);
+    }
+    if !is_here {
+        check_ssh_config(at, name, &datastore)?;
+    }
+    // Opening finds every mistake that can be found without asking the store.
+    if is_here || datastore.kind != "folder" {
+        outside.check_datastore(name, &datastore)?;
+    }
+    if !is_here {
+        bring_files(outside, name, &mut datastore, secrets)?;
+    }
+    for (key, reference) in references(&datastore) {
+        if secrets
+            .0
+            .contains_key(&format!("{STORE_SECRET}{reference}"))
+        {
+            continue;
+        }
+        secrets.0.insert(
+            format!("{STORE_SECRET}{reference}"),
+            outside.secret(&format!("datastore `{name}`"), key, reference)?,
+        );
+    }
+    if let Some(home) = surroundings::home() {
+        write_out_home(&mut datastore, &home, is_here);
+    }
+    Ok(NamedStore {
+        name: name.to_owned(),
+        datastore,
+    })
+}
+
+/// The datastore of that name as it is configured, with no credential that a run does not need.
+fn configured(outside: &dyn Outside, at: &str, name: &str) -> Result<Datastore> {
+    let config = &outside.layers()?.config;
+    let Some(datastore) = config.datastores.get(name) else {
+        let known: Vec<&str> = config.datastores.keys().map(String::as_str).collect();
+        let hint =
+            did_you_mean(name, known.iter().copied()).unwrap_or_else(|| match known.as_slice() {
+                [] => "write one under `datastores:` in towline.yaml: nas: \
+                {kind: folder, path: /mnt/nas}"
+                    .to_owned(),
+                known => format!("known: {}", known.join(", ")),
+            });
+        return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
+    };
+    let mut datastore = datastore.clone();
+    if let Some(Credential::Map(map)) = &mut datastore.credential
+        && map.contains_key("sas")
+    {
+        // It only signs addresses for `tow url`: a run gets no more than it needs.
+        map.remove("account_key");
+    }
+    Ok(datastore)
+}
+
+/// An `ssh_config` is a file of this machine: the nodes of another cluster do not have it.
+fn check_ssh_config(at: &str, name: &str, datastore: &Datastore) -> Result<()> {
+    if let Some(file) = datastore
+        .ssh_config
+        .as_ref()
+        .filter(|_| datastore.kind == "ssh_folder")
+    {
+        return Err(Error::refused(format!(
+            "{at}: datastore `{name}` is reached with `ssh_config: \
+            {file}`, a file of this machine that no node has"
+        ))
+        .hint(
+            "name `host` as the nodes of the cluster reach it, without `ssh_config`; keys \
+                and names are then those of your home there",
+        )
+        .hint("or copy the data first with `tow cp`, to a store that the cluster has"));
+    }
+    Ok(())
+}
+
+/// Writes `~/` out, as this user's home.
+fn write_out_home(datastore: &mut Datastore, home: &Path, is_here: bool) {
+    if let Some(Credential::Map(map)) = &mut datastore.credential {
+        // Whoever carries the data has no home of ours.
+        for value in map.values_mut() {
+            for kind in ["file:", "yaml:"] {
+                if let Some(below) = value
+                    .strip_prefix(kind)
+                    .and_then(|path| path.strip_prefix("~/"))
+                {
+                    *value = format!("{kind}{}", home.join(below).display());
+                }
+            }
+        }
+    }
+    if is_here
+        && datastore.kind == "folder"
+        && let Some(path) = &datastore.path
+        && let Some(below) = path.strip_prefix("~/")
+    {
+        datastore.path = Some(home.join(below).display().to_string());
+    }
+}
+
+/// Credentials in files of this machine travel by value, among the secrets.
+fn bring_files(
+    outside: &dyn Outside,
+    name: &str,
+    datastore: &mut Datastore,
+    secrets: &mut SecretSet,
+) -> Result<()> {
+    let Some(Credential::Map(map)) = &mut datastore.credential else {
+        return Ok(());
+    };
+    for (key, value) in map.iter_mut().filter(|(_, value)| is_in_file(value)) {
+        let secret = outside.secret(&format!("datastore `{name}`"), key, value)?;
+        *value = format!("keyring:{value}");
+        secrets.0.insert(format!("{STORE_SECRET}{value}"), secret);
+    }
+    Ok(())
+}
+
+/// Whether a reference leads to a file of this machine.
+pub(super) fn is_in_file(reference: &str) -> bool {
+    reference.starts_with("file:") || reference.starts_with("yaml:")
+}
+
+/// References of a credential that lead somewhere only this process sees.
+pub(super) fn references(datastore: &Datastore) -> Vec<(&str, &str)> {
+    let Some(Credential::Map(map)) = &datastore.credential else {
+        return Vec::new();
+    };
+    let is_reference = |value: &str| value.starts_with("env:") || value.starts_with("keyring:");
+    map.iter()
+        .filter(|(_, value)| is_reference(value))
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}

@@ -1,0 +1,74 @@
+//! A cluster of any kind, opened by its name, and what was learnt of it.
+
+use super::waiting::told;
+use std::ops::Deref;
+use std::sync::Arc;
+use towline_core::Result;
+use towline_core::cluster::{Cluster, Facts};
+use towline_wire::cluster::NamedCluster;
+
+#[derive(Debug, Clone)]
+pub struct OpenCluster {
+    pub cluster: Arc<dyn Cluster>,
+    /// Its definition, for whoever carries runs there.
+    pub named: NamedCluster,
+    pub terminal: Terminal,
+}
+
+/// The user's terminal: whether he can be asked something there, and how he is told something.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    pub can_ask: bool,
+    /// Writes one line for people.
+    pub tell: fn(&str),
+}
+
+impl Deref for OpenCluster {
+    type Target = dyn Cluster;
+
+    fn deref(&self) -> &Self::Target {
+        self.cluster.as_ref()
+    }
+}
+
+impl OpenCluster {
+    /// Whether it is this machine.
+    pub fn is_here(&self) -> bool {
+        self.caps().is_here
+    }
+
+    /// Signs in where that is needed, asking the user if there is a terminal.
+    pub fn sign_in(&self) -> Result<()> {
+        // Whoever is asked something on the terminal is not to be talked over.
+        if self.terminal.can_ask {
+            return self.connect(true);
+        }
+        self.waited_for(|| self.connect(false))
+    }
+
+    /// What it has, as far as a plan needs to know: without asking, where that is known.
+    pub fn known_facts(&self) -> Result<Facts> {
+        match self.remembered_facts() {
+            Some(facts) => Ok(facts),
+            None => self.facts_now(),
+        }
+    }
+
+    /// What it has now.
+    pub fn facts_now(&self) -> Result<Facts> {
+        if self.is_here() {
+            return self.facts();
+        }
+        self.sign_in()?;
+        self.waited_for(|| self.facts())
+    }
+
+    /// Asks a cluster something itself; what keeps it from answering is told after a moment.
+    fn waited_for<T>(&self, ask: impl FnOnce() -> T) -> T {
+        let line = || match self.trouble() {
+            Some(error) => format!("waiting for `{}`: {error}", self.name()),
+            None => format!("waiting for `{}`", self.name()),
+        };
+        told(self.terminal.tell, line, ask)
+    }
+}

@@ -1,0 +1,145 @@
+//! The cluster's answer to a submission that the daemon carries there.
+
+use crate::flow::outside::Outside;
+use crate::flow::waiting::TELL_AFTER;
+use std::time::{Duration, Instant};
+use towline_client::{self as client, Heard};
+use towline_core::reason::Cause;
+use towline_core::state::{Phase, RunState};
+use towline_core::time::Moment;
+use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_wire::cluster::ClusterStatus;
+use towline_wire::daemon::{Reply, Request};
+use towline_wire::layout::StateFolder;
+
+/// How long a cluster may take to say yes or no once there is trouble with it, and how often that
+/// is looked at.
+const TROUBLE_TIMEOUT: Duration = Duration::from_secs(10);
+const TROUBLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Waits until the cluster has said yes or no to a submission. One that does not answer is not
+/// waited for: what is written down is sent when it does.
+pub fn carried_over(
+    outside: &dyn Outside,
+    cluster: &str,
+    run: &RunId,
+    submitted: Moment,
+) -> Result<()> {
+    let decided = |state: &RunState| {
+        !matches!(
+            state.phase,
+            Phase::Drafted | Phase::Staging | Phase::Submitting
+        )
+    };
+    let mut wait = Wait {
+        cluster,
+        begun: Instant::now(),
+        submitted,
+        troubled: None,
+        said: String::new(),
+        tell: outside.terminal().tell,
+    };
+    loop {
+        let (first, mut conversation) = client::ask(outside.state()?, &|| Request::Watch {
+            runs: vec![run.clone()],
+            logs: false,
+        })?;
+        let mut next = Heard::Reply(Box::new(first));
+        loop {
+            match next {
+                Heard::Reply(reply) => match *reply {
+                    Reply::State { state, .. } | Reply::Event { state, .. } if decided(&state) => {
+                        return judged(&state);
+                    }
+                    _ => {}
+                },
+                Heard::NotYet => {
+                    if let Some(why) = wait.has_no_end(outside.state()?) {
+                        let lines = why
+                            .hints
+                            .iter()
+                            .fold(why.text, |text, hint| format!("{text}\n  hint: {hint}"));
+                        (outside.terminal().tell)(&format!(
+                            "warning: `{cluster}` does not answer: {lines}\n  {run} is written \
+                                down and will be sent when it does"
+                        ));
+                        return Ok(());
+                    }
+                }
+                // A daemon that leaves is followed by the next.
+                Heard::HungUp => break,
+            }
+            next = conversation.hear(Some(Instant::now() + TROUBLE_CHECK_INTERVAL))?;
+        }
+    }
+}
+
+/// A cluster that has not said yes or no yet.
+struct Wait<'c> {
+    cluster: &'c str,
+    begun: Instant,
+    submitted: Moment,
+    /// Since when there is trouble with it.
+    troubled: Option<Instant>,
+    said: String,
+    tell: fn(&str),
+}
+
+struct Why {
+    text: String,
+    hints: Vec<String>,
+}
+
+impl Wait<'_> {
+    /// Tells what is waited for; why it is not waited for any longer, when it is time.
+    fn has_no_end(&mut self, state: &StateFolder) -> Option<Why> {
+        let status = ClusterStatus::read(&state.cluster(self.cluster, "status"))
+            .ok()
+            .flatten()
+            .unwrap_or_default();
+        let why = status
+            .trouble
+            .filter(|_| status.at.is_some_and(|at| at >= self.submitted));
+        let Some(text) = why else {
+            self.troubled = None;
+            if self.said.is_empty() && self.begun.elapsed() > TELL_AFTER {
+                self.say(format!("waiting for `{}` to take it", self.cluster));
+            }
+            return None;
+        };
+        if self.troubled.get_or_insert_with(Instant::now).elapsed() >= TROUBLE_TIMEOUT {
+            return Some(Why {
+                text,
+                hints: status.hints,
+            });
+        }
+        self.say(format!("waiting for `{}`: {text}", self.cluster));
+        None
+    }
+
+    /// Each thing once.
+    fn say(&mut self, line: String) {
+        if self.said != line {
+            (self.tell)(&line);
+            self.said = line;
+        }
+    }
+}
+
+fn judged(state: &RunState) -> Result<()> {
+    let rejected = state
+        .ending
+        .as_ref()
+        .filter(|ending| state.phase.is_ended() && ending.cause == Some(Cause::Rejected));
+    let Some(ending) = rejected else {
+        return Ok(());
+    };
+    // The class of the error came with it.
+    let class = [ErrorKind::Config, ErrorKind::NotFound]
+        .into_iter()
+        .find(|kind| ending.exit_code == Some(kind.exit_code().into()));
+    let error = Error::new(
+        class.unwrap_or(ErrorKind::Refused),
+        ending.detail_without_hints().to_owned(),
+    );
+    Err(ending.hints().fold(error, Error::hint))
+}

@@ -1,0 +1,89 @@
+//! A progress line on stderr; only on a terminal, and only after a moment.
+
+use crate::output;
+use crate::output::bar;
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use towline_io::transfer::progress::Glance;
+use towline_snapshot::progress::Reading;
+
+/// Work that takes less time shows no progress.
+const SHOWN_AFTER: Duration = Duration::from_millis(400);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
+
+pub(crate) struct Bar {
+    name: &'static str,
+    begun: Instant,
+}
+
+impl Bar {
+    pub(crate) fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            begun: Instant::now(),
+        }
+    }
+
+    /// Does `work` and meanwhile shows how many files and bytes are done.
+    pub(crate) fn watch<T>(
+        &self,
+        read: impl Fn() -> Reading + Sync,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        self.watch_line(|| bar::line(&glance(&read()), self.begun.elapsed()), work)
+    }
+
+    /// Does `work` and meanwhile shows how many of `total` are done.
+    pub(crate) fn watch_count<T>(
+        &self,
+        done: &AtomicU64,
+        total: u64,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        self.watch_line(
+            || format!("{} of {total}", done.load(Ordering::Relaxed)),
+            work,
+        )
+    }
+
+    fn watch_line<T>(&self, read: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
+        if !std::io::stderr().is_terminal() {
+            return work();
+        }
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let drawer = std::thread::Builder::new()
+                .spawn_scoped(scope, || self.draw_until(&over, &read))
+                .ok();
+            let result = work();
+            over.store(true, Ordering::Relaxed);
+            drawer.inspect(|drawer| drawer.thread().unpark());
+            result
+        })
+    }
+
+    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> String + Sync)) {
+        let mut drawn = false;
+        while !over.load(Ordering::Relaxed) {
+            std::thread::park_timeout(REDRAW_INTERVAL);
+            if self.begun.elapsed() >= SHOWN_AFTER && !over.load(Ordering::Relaxed) {
+                output::redraw(&format!("{}: {}", self.name, read()));
+                drawn = true;
+            }
+        }
+        if drawn {
+            output::redraw("");
+        }
+    }
+}
+
+const fn glance(reading: &Reading) -> Glance {
+    Glance {
+        found: reading.files.1,
+        found_bytes: reading.bytes.1,
+        done: reading.files.0,
+        done_bytes: reading.bytes.0,
+        all_found: true,
+    }
+}

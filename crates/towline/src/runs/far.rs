@@ -1,0 +1,322 @@
+//! Runs on far clusters, for verbs: submitting, refreshing, fetching logs and files.
+
+use crate::context::Context;
+use crate::output;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
+use towline_client as client;
+use towline_core::cluster::Cluster;
+use towline_core::cluster::{FileEntry, RunRef};
+use towline_core::reason::Outcome;
+use towline_core::record::{Freshness, RunRecord};
+use towline_core::state::Phase;
+use towline_core::time::Moment;
+use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_engine::flow::waiting;
+use towline_engine::history::History;
+use towline_wire::cluster::ClusterStatus;
+use towline_wire::daemon::{Reply, Request};
+use towline_wire::layout::StateFolder;
+
+/// How long to wait for new logs before the local copy is shown.
+const LOGS_TIMEOUT: Duration = Duration::from_secs(60);
+/// The daemon looks at an active cluster every few seconds. A cluster without a look for this long
+/// does not answer, or nobody asked.
+const QUIET_MILLIS: u64 = 30_000;
+
+/// Whether a run is on another machine than this.
+pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
+    Ok(history
+        .submission_of(run)?
+        .is_some_and(|submission| !submission.plan.is_here()))
+}
+
+/// The places of a far run on its cluster: its folder, and its code if that is stored.
+pub(crate) fn places(
+    context: &Context,
+    history: &History,
+    record: &RunRecord,
+) -> Result<Option<(String, Option<String>)>> {
+    if !is_far(history, &record.id)? {
+        return Ok(None);
+    }
+    // A cluster that the configuration does not name any more has no known place.
+    let cluster = context.cluster(&record.cluster).ok();
+    Ok(cluster.and_then(|cluster| cluster.run_folder(&record.id)))
+}
+
+/// Marks a far run as stale if its cluster has not answered lately.
+pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
+    let status = match ClusterStatus::read(&state.cluster(&record.cluster, "status")) {
+        Ok(Some(status)) => status,
+        Ok(None) => return,
+        Err(error) => {
+            record.freshness = Freshness::Stale {
+                since: record.created,
+                why: format!("the time of its cluster's last answer cannot be read: {error}"),
+            };
+            return;
+        }
+    };
+    let seen = status.seen.unwrap_or(record.created);
+    let age = towline_host::clock::now().since(seen);
+    let why = status
+        .trouble
+        .or_else(|| (age > QUIET_MILLIS).then(|| "its cluster has not answered since".to_owned()));
+    if let Some(why) = why {
+        record.freshness = Freshness::Stale { since: seen, why };
+    }
+}
+
+/// Fetches the new log bytes of a far run. If its cluster cannot be reached, a warning says so, and
+/// the local copy is shown.
+pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> Result<()> {
+    if !is_far(history, run)? {
+        return Ok(());
+    }
+    let cluster = history
+        .run(run)?
+        .map(|record| record.cluster)
+        .unwrap_or_default();
+    match ask_cluster(
+        context,
+        &cluster,
+        &|| Request::BringLogs { run: run.clone() },
+        LOGS_TIMEOUT,
+    ) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::Unreachable => {
+            output::status(&format!(
+                "warning: {error}; the lines below were fetched earlier"
+            ));
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends a request that only a run's cluster can answer, and waits at most `limit`. After a moment
+/// the user is told what blocks the answer.
+pub(crate) fn ask_cluster(
+    context: &Context,
+    cluster: &str,
+    make: &dyn Fn() -> Request,
+    limit: Duration,
+) -> Result<Reply> {
+    let state = context.state()?;
+    let begun = towline_host::clock::now();
+    let line = || match trouble(state, cluster, begun) {
+        Some(why) => format!("waiting for `{cluster}`: {why}"),
+        None => format!("waiting for `{cluster}`"),
+    };
+    let answer = waiting::told(output::status, line, || {
+        client::ask_within(state, make, limit)
+    });
+    answer.map_err(|error| match trouble(state, cluster, begun) {
+        Some(why) if error.kind() == ErrorKind::Unreachable => {
+            error.while_doing(format!("`{cluster}` does not answer: {why}"))
+        }
+        _ => error,
+    })
+}
+
+/// What has kept a cluster from answering since then.
+fn trouble(state: &StateFolder, cluster: &str, since: Moment) -> Option<String> {
+    let status = ClusterStatus::read(&state.cluster(cluster, "status"))
+        .ok()
+        .flatten()?;
+    status
+        .trouble
+        .filter(|_| status.at.is_some_and(|at| at >= since))
+}
+
+/// Makes the daemon look at a run's cluster now. If the cluster does not answer, the facts stay as
+/// old as they are, and every verb says so.
+pub(crate) fn look_now(context: &Context, cluster: &str, run: &RunId) -> Result<()> {
+    match ask_cluster(
+        context,
+        cluster,
+        &|| Request::Refresh { run: run.clone() },
+        LOGS_TIMEOUT,
+    ) {
+        Err(error) if error.kind() != ErrorKind::Unreachable => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The platform's own messages about a run that failed before any rank printed something. Empty if
+/// they cannot be read now.
+pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecord) -> Vec<String> {
+    let has_failed = record.state.phase == Phase::Ended(Outcome::Failed);
+    let is_far = is_far(history, &record.id).unwrap_or(false);
+    let is_written =
+        |log: &crate::runs::logfiles::LogFile| log.path.metadata().is_ok_and(|meta| meta.len() > 0);
+    let has_log = |state: &StateFolder| {
+        crate::runs::logfiles::list(state, &record.id).is_ok_and(|logs| logs.iter().any(is_written))
+    };
+    if !has_failed || !is_far || context.state().is_ok_and(has_log) {
+        return Vec::new();
+    }
+    let Ok(cluster) = context.cluster(&record.cluster) else {
+        return Vec::new();
+    };
+    let lines = cluster
+        .sign_in()
+        .and_then(|()| cluster.platform_log(&RunRef::known(&record.id, &record.state)));
+    lines.unwrap_or_default()
+}
+
+/// Downloads files of a run's folder from its cluster: below its start folder, else below its code,
+/// else below the folder itself.
+pub(crate) fn get(
+    context: &Context,
+    record: &RunRecord,
+    workdir: &Path,
+    paths: &[PathBuf],
+    to: &Path,
+) -> Result<Vec<PathBuf>> {
+    let cluster = context.cluster(&record.cluster)?;
+    if cluster.is_here() {
+        return Err(Error::refused(format!(
+            "cluster `{}` is now of another kind",
+            record.cluster
+        )));
+    }
+    let run = RunRef::known(&record.id, &record.state);
+    cluster.sign_in()?;
+    let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
+    // Find all files before downloading any.
+    let mut found = Vec::new();
+    for path in paths {
+        let text = |whole: &Path| {
+            whole.to_str().map(str::to_owned).ok_or_else(|| {
+                Error::refused("files whose names are not UTF-8 cannot be downloaded")
+            })
+        };
+        let mut listed = None;
+        for root in &roots {
+            let place = text(&root.join(path))?;
+            let entries = cluster.files(&run, &place)?;
+            if !entries.is_empty() {
+                listed = Some((place, entries));
+                break;
+            }
+        }
+        let listed = listed.ok_or_else(|| {
+            let kept = cluster.kept_files().map(ToOwned::to_owned);
+            Error::not_found(format!("the run has no {}", path.display())).maybe_hint(kept)
+        })?;
+        found.push((path, listed));
+    }
+    let mut copied = Vec::new();
+    for (path, (place, entries)) in found {
+        for entry in entries {
+            // Without `.` components, because `x/.` cannot be created before `x`.
+            let below: PathBuf = path
+                .components()
+                .filter(|part| matches!(part, Component::Normal(_)))
+                .collect();
+            let target = if entry.path.is_empty() {
+                to.join(below)
+            } else {
+                to.join(below).join(&entry.path)
+            };
+            let source = if entry.path.is_empty() {
+                place.clone()
+            } else {
+                format!("{place}/{}", entry.path)
+            };
+            check_inside(to, &target)?;
+            bring(cluster.cluster.as_ref(), &run, &source, &entry, &target)?;
+            if !entry.is_folder && entry.link.is_none() {
+                copied.push(target);
+            }
+        }
+    }
+    Ok(copied)
+}
+
+fn bring(
+    backend: &dyn Cluster,
+    run: &RunRef,
+    source: &str,
+    entry: &FileEntry,
+    target: &Path,
+) -> Result<()> {
+    let failed = |error| {
+        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
+    };
+    if entry.is_folder {
+        return std::fs::create_dir_all(target).map_err(failed);
+    }
+    if let Some(parent) = target.parent() {
+        std::fs::create_dir_all(parent).map_err(failed)?;
+    }
+    if let Some(link) = &entry.link {
+        // A link could lead anywhere, so the link itself is copied.
+        return match std::os::unix::fs::symlink(link, target) {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
+            _ => Ok(()),
+        };
+    }
+    whole(target, |part| {
+        let mut file = std::fs::File::create(part).map_err(failed)?;
+        let mut offset = 0;
+        loop {
+            let bytes = backend.file_bytes(run, source, offset, 4 << 20)?;
+            if bytes.is_empty() {
+                break;
+            }
+            file.write_all(&bytes).map_err(failed)?;
+            offset += bytes.len() as u64;
+        }
+        file.set_permissions(std::fs::Permissions::from_mode(entry.mode & 0o777))
+            .map_err(failed)
+    })
+}
+
+/// Refuses to write through a link that leads out of the target folder: an earlier download of a
+/// job's files may have left one there.
+pub(crate) fn check_inside(within: &Path, target: &Path) -> Result<()> {
+    // A folder that does not exist yet contains no link.
+    let (Ok(root), Some(parent)) = (within.canonicalize(), target.parent()) else {
+        return Ok(());
+    };
+    let Some(nearest) = parent
+        .ancestors()
+        .find(|folder| folder.symlink_metadata().is_ok())
+    else {
+        return Ok(());
+    };
+    if nearest
+        .canonicalize()
+        .is_ok_and(|real| real.starts_with(&root) || root.starts_with(&real))
+    {
+        return Ok(());
+    }
+    let error = Error::refused(format!(
+        "{} is a link that leads out of {}: nothing is written through it",
+        nearest.display(),
+        within.display()
+    ));
+    Err(error.hint("remove it, or choose another folder with --to"))
+}
+
+/// Makes a file under a temporary name, and renames it when it is complete: an interruption leaves
+/// no partial file.
+pub(crate) fn whole(target: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let mut name = std::ffi::OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(format!(".{}.part", std::process::id()));
+    let part = target.with_file_name(name);
+    let renamed = |error| {
+        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
+    };
+    make(&part)
+        .and_then(|()| std::fs::rename(&part, target).map_err(renamed))
+        .inspect_err(|_| {
+            let _ = std::fs::remove_file(&part);
+        })
+}

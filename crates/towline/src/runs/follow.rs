@@ -1,0 +1,381 @@
+//! Follows a run: shows log bytes as they are written, over every attempt, until the end.
+//!
+//! The daemon reports the state of the run, and the kernel reports that a log has grown. The bytes
+//! are read from the file itself, from the last position on. An attempt is over only when the
+//! history says so, and its logs are read once more after that: no byte is missed.
+
+mod lines;
+mod waiting;
+
+use crate::context::Context;
+use crate::output;
+use crate::runs::loglines::Lines;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use std::collections::{BTreeMap, HashMap};
+use std::io::IsTerminal;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+use towline_backends::local::read_log;
+use towline_client::{self as client, Conversation};
+use towline_core::cluster::{Cursor, LogSource};
+use towline_core::state::RunState;
+use towline_core::{Error, Result, RunId};
+use towline_wire::daemon::{Reply, Request};
+pub(crate) use waiting::{wait_for, wait_for_end};
+
+/// How much is read at once: a log of any size needs only this much memory.
+const LOG_CHUNK_BYTES: usize = 1 << 20;
+
+/// What to show of a run.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    pub(crate) run: RunId,
+    pub(crate) sources: Vec<LogSource>,
+    /// The first attempt to show, and the only one if `one_attempt`.
+    pub(crate) attempt: u32,
+    pub(crate) one_attempt: bool,
+    pub(crate) grep: Option<regex::bytes::Regex>,
+    /// Go on until the run has ended; if not, stop after the present bytes.
+    pub(crate) follow: bool,
+    /// Report the run's progress on stderr.
+    pub(crate) narrate: bool,
+}
+
+/// How following ended.
+#[derive(Debug)]
+pub(crate) enum Followed {
+    Ended(RunState),
+    /// The user pressed Ctrl-C: the run goes on.
+    Detached,
+    /// All present bytes have been shown.
+    Shown,
+}
+
+pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<Followed> {
+    let interrupts = if view.follow {
+        Some(interrupts()?)
+    } else {
+        None
+    };
+    let mut follower = Follower {
+        context,
+        view,
+        state: known,
+        attempt: view.attempt.max(1),
+        offsets: HashMap::new(),
+        partial: BTreeMap::new(),
+        draws_over: view.follow
+            && view.sources.len() > 1
+            && view.grep.is_none()
+            && !context.json
+            && output::stdout_knows_escapes(),
+        watch: None,
+        told: false,
+        begun: Instant::now(),
+        trouble: Trouble::default(),
+    };
+    let mut daemon = if view.follow && !follower.state.phase.is_ended() {
+        Some(follower.connect()?)
+    } else {
+        None
+    };
+    loop {
+        if let Some(conversation) = &mut daemon
+            && !follower.hear(conversation)?
+        {
+            // The daemon exited: connect to the next one.
+            daemon = Some(follower.connect()?);
+            continue;
+        }
+        follower.watch_folder();
+        let over = follower.attempt_is_over();
+        follower.drain()?;
+        if over {
+            follower.flush_partial_lines()?;
+            let last =
+                follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
+            if last || view.one_attempt {
+                return Ok(Followed::Ended(follower.state));
+            }
+            if follower.state.attempt > follower.attempt {
+                follower.attempt += 1;
+                if view.narrate {
+                    output::status(&format!("attempt {} begins", follower.attempt));
+                }
+                continue;
+            }
+        }
+        if !view.follow {
+            follower.flush_partial_lines()?;
+            return Ok(Followed::Shown);
+        }
+        follower.tell_that_it_waits();
+        follower.trouble.look(context);
+        if follower.wait(daemon.as_ref(), interrupts.as_ref())? {
+            return Ok(Followed::Detached);
+        }
+    }
+}
+
+/// A socket that becomes readable when the user presses Ctrl-C.
+pub(crate) fn interrupts() -> Result<UnixStream> {
+    let failed = |error| Error::bug("signals cannot be watched").source_error(error);
+    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        let end = theirs.try_clone().map_err(failed)?;
+        signal_hook::low_level::pipe::register(signal, end).map_err(failed)?;
+    }
+    Ok(ours)
+}
+
+struct Follower<'a> {
+    context: &'a Context,
+    view: &'a View,
+    state: RunState,
+    attempt: u32,
+    offsets: HashMap<(u32, LogSource), u64>,
+    partial: BTreeMap<LogSource, Lines>,
+    /// Several logs are shown on a terminal: progress bars are drawn one over the other.
+    draws_over: bool,
+    watch: Option<OwnedFd>,
+    /// The user was told that the run waits.
+    told: bool,
+    begun: Instant,
+    trouble: Trouble,
+}
+
+/// How often a waiting user is told that the daemon is in trouble.
+const TROUBLE_EVERY: Duration = Duration::from_secs(2);
+
+/// What keeps the daemon from writing the history. A waiting user is told once, and again when it
+/// is over.
+#[derive(Debug)]
+struct Trouble {
+    looked: Instant,
+    told: Option<String>,
+}
+
+impl Default for Trouble {
+    fn default() -> Self {
+        Self {
+            looked: Instant::now(),
+            told: None,
+        }
+    }
+}
+
+impl Trouble {
+    fn look(&mut self, context: &Context) {
+        if self.looked.elapsed() < TROUBLE_EVERY {
+            return;
+        }
+        self.looked = Instant::now();
+        let Ok(state) = context.state() else { return };
+        let Ok(Some(status)) = client::status(state) else {
+            return;
+        };
+        if status.trouble != self.told {
+            match &status.trouble {
+                Some(why) => output::status(&format!("waiting: {why}")),
+                None => output::status("the trouble is over; going on"),
+            }
+            self.told = status.trouble;
+        }
+    }
+}
+
+impl Follower<'_> {
+    fn connect(&mut self) -> Result<Conversation> {
+        let run = self.view.run.clone();
+        let watch = || Request::Watch {
+            runs: vec![run.clone()],
+            logs: true,
+        };
+        let (first, conversation) =
+            client::ask_until(self.context.state()?, &watch, None, &mut || {
+                self.trouble.look(self.context);
+            })?;
+        self.note(first);
+        Ok(conversation)
+    }
+
+    /// Handles the daemon's replies. `false` if it hung up before the run's end.
+    fn hear(&mut self, conversation: &mut Conversation) -> Result<bool> {
+        let lost =
+            |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
+        loop {
+            match conversation.waiting().map_err(lost)? {
+                Some(reply) => self.note(reply),
+                None if self.state.phase.is_ended() => return Ok(true),
+                None => {}
+            }
+            let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
+            let none = Timespec {
+                tv_sec: 0,
+                tv_nsec: 0,
+            };
+            if poll(&mut ready, Some(&none)).unwrap_or(0) == 0 {
+                conversation
+                    .check()
+                    .map_err(|error| error.hint(format!("{} goes on", self.view.run)))?;
+                while let Some(reply) = conversation.waiting().map_err(lost)? {
+                    self.note(reply);
+                }
+                return Ok(true);
+            }
+            if !conversation.fill().unwrap_or(false) {
+                return Ok(self.state.phase.is_ended());
+            }
+        }
+    }
+
+    fn note(&mut self, reply: Reply) {
+        match reply {
+            Reply::State { state, .. } | Reply::Event { state, .. } => {
+                if self.view.narrate
+                    && state.held_until.is_some()
+                    && self.state.held_until.is_none()
+                {
+                    let until = state
+                        .held_until
+                        .map(crate::output::local_time::shown)
+                        .unwrap_or_default();
+                    output::status(&format!(
+                        "a rank failed; the nodes are kept for you until {until}: tow ssh \
+                            {0}    let them go: tow abort {0}",
+                        self.view.run.short()
+                    ));
+                }
+                self.state = state;
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether the logs of the current attempt are complete.
+    fn attempt_is_over(&self) -> bool {
+        self.state.phase.is_ended()
+            || self.state.attempt > self.attempt
+            || (self.state.attempt == self.attempt && self.state.runner.is_none())
+    }
+
+    /// On a terminal, explains a silence that lasts longer than a moment.
+    fn tell_that_it_waits(&mut self) {
+        let waits =
+            self.state.phase == towline_core::state::Phase::Queued && self.state.runner.is_none();
+        if self.told
+            || !waits
+            || !self.view.narrate
+            || self.begun.elapsed() < Duration::from_millis(300)
+            || !std::io::stderr().is_terminal()
+        {
+            return;
+        }
+        self.told = true;
+        output::hint(&format!(
+            "{} is queued; what it waits for: tow why {}",
+            self.view.run,
+            self.view.run.short()
+        ));
+    }
+
+    fn watch_folder(&mut self) {
+        if self.watch.is_some() || !self.view.follow {
+            return;
+        }
+        let Ok(state) = self.context.state() else {
+            return;
+        };
+        let folder = state.run(&self.view.run);
+        let watch =
+            inotify::init(inotify::CreateFlags::CLOEXEC | inotify::CreateFlags::NONBLOCK).ok();
+        self.watch = watch.filter(|watch| {
+            inotify::add_watch(
+                watch,
+                &folder,
+                inotify::WatchFlags::MODIFY | inotify::WatchFlags::CREATE,
+            )
+            .is_ok()
+        });
+    }
+
+    /// Shows all new bytes.
+    fn drain(&mut self) -> Result<()> {
+        for source in self.view.sources.clone() {
+            loop {
+                let offset = self
+                    .offsets
+                    .get(&(self.attempt, source))
+                    .copied()
+                    .unwrap_or(0);
+                let cursor = Cursor {
+                    attempt: self.attempt,
+                    source,
+                    offset,
+                };
+                let chunk = read_log(
+                    self.context.state()?,
+                    &self.view.run,
+                    &cursor,
+                    LOG_CHUNK_BYTES,
+                )?;
+                if let Some(length) = chunk.truncated_to(cursor.offset) {
+                    output::status(&format!(
+                        "the job cut this log from {offset} to {length} bytes; going on from there"
+                    ));
+                    self.offsets.insert((self.attempt, source), length);
+                    continue;
+                }
+                if chunk.bytes.is_empty() {
+                    break;
+                }
+                self.offsets
+                    .insert((self.attempt, source), offset + chunk.bytes.len() as u64);
+                self.show(source, &chunk.bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps until something may be new. `true` if the user pressed Ctrl-C.
+    fn wait(&self, daemon: Option<&Conversation>, interrupts: Option<&UnixStream>) -> Result<bool> {
+        let mut descriptors = Vec::with_capacity(3);
+        if let Some(stream) = interrupts {
+            descriptors.push(PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN));
+        }
+        if let Some(conversation) = daemon {
+            descriptors.push(PollFd::from_borrowed_fd(
+                conversation.stream().as_fd(),
+                PollFlags::IN,
+            ));
+        }
+        if let Some(watch) = &self.watch {
+            descriptors.push(PollFd::new(watch, PollFlags::IN));
+        }
+        // Without inotify, look often.
+        let millis = match (self.watch.is_some(), self.state.runner.is_none(), self.told) {
+            (_, true, false) => 300,
+            (true, ..) | (_, true, true) => 1000,
+            _ => 10,
+        };
+        let timeout = Timespec {
+            tv_sec: millis / 1000,
+            tv_nsec: millis % 1000 * 1_000_000,
+        };
+        match poll(&mut descriptors, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                return Err(Error::bug("waiting failed").source_error(std::io::Error::from(error)));
+            }
+        }
+        let interrupted = interrupts.is_some() && !descriptors[0].revents().is_empty();
+        drop(descriptors);
+        if let Some(watch) = &self.watch {
+            let mut events = [0u8; 4096];
+            while rustix::io::read(watch, &mut events).is_ok_and(|count| count > 0) {}
+        }
+        Ok(interrupted)
+    }
+}
