@@ -3,6 +3,7 @@
 
 use crate::redact::Secret;
 use crate::{Error, Result};
+use schemars::JsonSchema;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -136,7 +137,7 @@ impl Reply {
 }
 
 /// The signed-in user, as a token describes it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct Who {
     /// `alice@example.com`; for an application or a managed identity its name or its client id.
     pub name: String,

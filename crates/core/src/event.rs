@@ -3,10 +3,11 @@
 use crate::RunId;
 use crate::reason::Ending;
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One event in the life of a run. `…Intent` is written before the act, its counterpart after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
     Drafted,
@@ -93,7 +94,7 @@ impl RunEvent {
 }
 
 /// An event with its run, place in the stream and moment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recorded {
     pub sequence: i64,
     pub run: RunId,

@@ -7,6 +7,7 @@ use crate::quantity::Memory;
 use crate::resolve::Resolved;
 use crate::sweep::Parameters;
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -86,7 +87,7 @@ impl Plan {
 }
 
 /// One run of a plan with its sweep values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedRun {
     pub id: RunId,
     pub name: String,
@@ -95,7 +96,7 @@ pub struct PlannedRun {
 }
 
 /// The native request, printable as it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
     /// For people: a batch script, a JSON body, a command.
     pub text: String,

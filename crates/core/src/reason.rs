@@ -61,7 +61,7 @@ impl Cause {
 }
 
 /// The first rank that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RankFailure {
     pub rank: u32,
     pub node: u32,
@@ -72,7 +72,7 @@ pub struct RankFailure {
 }
 
 /// How an attempt ended. `cause` is absent when it ended well.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Ending {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,

@@ -14,12 +14,13 @@ use crate::quantity::Span;
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::{Error, Result};
 use checks::{check_nul, check_templates, check_variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shape::shape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The job as it will run. Holds no secret value, only names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resolved {
     pub shape: Shape,
     pub tier: Tier,
@@ -38,6 +39,7 @@ pub struct Resolved {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// From the submitter's environment, where the cluster is the submitter's machine.
+    #[schemars(skip)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inherited: BTreeMap<String, String>,
     /// Names of variables whose values are secret and stored apart.
@@ -61,7 +63,7 @@ pub struct Resolved {
 }
 
 /// One datastore path of a run: the store as it was configured when the run was submitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoPlan {
     pub name: String,
     pub store: NamedStore,
@@ -89,7 +91,7 @@ impl IoPlan {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CopyPlan {
     pub store: NamedStore,
     pub path: String,
@@ -98,7 +100,7 @@ pub struct CopyPlan {
 }
 
 /// A datastore with its name. Credentials are references; their values are stored apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedStore {
     pub name: String,
     pub datastore: Datastore,
@@ -112,7 +114,7 @@ pub const MOUNTED: &str = "io:";
 pub const STORE_SECRET: &str = "datastore ";
 
 /// The container image of a run, and the program that runs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Container {
     pub runtime: Runtime,
     /// The path of the runtime's program.
@@ -124,7 +126,7 @@ pub struct Container {
     pub options: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Runtime {
     Podman,
@@ -147,7 +149,7 @@ impl Runtime {
 }
 
 /// The code of a run, as it was when it was submitted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FrozenCode {
     /// The snapshot's id; absent in a plan that was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -196,7 +198,7 @@ impl Resolved {
 }
 
 /// The git commit of a run's code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitState {
     pub commit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

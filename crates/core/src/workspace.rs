@@ -3,6 +3,7 @@
 
 use crate::quantity::Span;
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -42,7 +43,7 @@ pub struct Workspace {
 
 /// The backups to keep: the newest few, and the newest of each of the last hours, days and weeks
 /// that have one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Keep {
     pub last: u32,

@@ -2,6 +2,7 @@
 
 use crate::RunId;
 use crate::cloud::Who;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -56,7 +57,7 @@ impl NodeFacts {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NodeFacts {
     pub name: String,
     /// The cluster's own word for its state: `idle`, `drained`.
@@ -73,7 +74,7 @@ pub struct NodeFacts {
 }
 
 /// One GPU and its user.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GpuFacts {
     /// The number in `CUDA_VISIBLE_DEVICES` or `ROCR_VISIBLE_DEVICES`.
     pub index: u32,
@@ -89,7 +90,7 @@ pub struct GpuFacts {
     pub busy_with: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GpuMake {
     #[default]

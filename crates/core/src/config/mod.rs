@@ -9,6 +9,7 @@ pub use cluster::{
 };
 pub use cluster_keys::keys_of;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,7 +37,7 @@ pub struct Config {
 }
 
 /// One datastore. Keys that its kind does not use are refused when it is opened.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Datastore {
     /// `azure_blob`, `s3`, `folder` or `ssh_folder`.
     pub kind: String,
@@ -63,7 +64,8 @@ pub struct Datastore {
 }
 
 /// A way to be let in: a word such as `azure_cli`, or keys with references as values.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged)]
 pub enum Credential {
     Word(String),
     Map(BTreeMap<String, String>),

@@ -3,13 +3,14 @@
 use crate::job::{Job, Launch};
 use crate::quantity::Memory;
 use crate::{Error, Result};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// More nodes than this are taken for a mistake.
 const MAX_NODES_PER_RUN: u32 = 10_000;
 
 /// Nodes, ranks and what each node needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
     pub nodes: u32,
     /// Ranks on each node; with `once`, one rank on node 0 and none elsewhere.

@@ -1,9 +1,10 @@
 //! An error in the words of the log.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The kind of message that shows an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
     /// An exception of Python, Java, JavaScript, Julia or R.
@@ -35,7 +36,7 @@ impl Form {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Place {
     pub file: String,
     pub line: Option<u32>,
@@ -53,7 +54,7 @@ impl Place {
 }
 
 /// An error as a log words it. All texts are printable and of bounded length.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogError {
     #[serde(rename = "kind")]
     pub form: Form,
