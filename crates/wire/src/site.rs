@@ -2,6 +2,7 @@
 //! command: requests and replies in frames, one at a time. Content follows its frame as it is.
 
 use crate::stage::Sent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use towline_core::RunId;
 use towline_core::cluster::{
@@ -119,9 +120,11 @@ pub enum SiteReply {
 }
 
 /// What is known of a site, beside its nodes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SiteFacts {
+    /// `tow nodes --json` has these beside the others.
     #[serde(default)]
+    #[schemars(skip)]
     pub facts: Facts,
     /// `22.05.8`
     pub version: String,
@@ -153,15 +156,16 @@ pub struct SiteFacts {
     pub environment: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionFacts {
     pub name: String,
     pub is_default: bool,
     pub is_up: bool,
-    /// Seconds.
+    /// The longest time of a job, in seconds; null if there is no limit.
     pub longest: Option<u64>,
-    /// Seconds that a job has which asks for none.
+    /// The time of a job that asks for none, in seconds.
     pub usual: Option<u64>,
+    /// The number of its nodes.
     pub nodes: u32,
 }
 

@@ -3,11 +3,11 @@
 use super::Report;
 use crate::context::Context;
 use crate::follow::wait_for_end;
-use serde::Serialize;
 use std::time::{Duration, Instant};
 use towline_client as client;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
+use towline_wire::report::abort::Aborted;
 
 /// End runs: SIGTERM, ten seconds of grace, SIGKILL; queued ones just go.
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,6 @@ pub(crate) struct Args {
     /// Wait until they have ended.
     #[arg(short, long)]
     wait: bool,
-}
-
-#[derive(Serialize)]
-struct Aborted {
-    cancelling: Vec<RunId>,
-    already_ended: Vec<RunId>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -44,17 +38,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.wait && !aborted.cancelling.is_empty() {
         wait_for_end(context, &aborted.cancelling)?;
     }
-    let mut text = String::new();
-    let verb = if args.wait { "aborted" } else { "aborting" };
-    aborted
-        .cancelling
-        .iter()
-        .for_each(|run| text += &format!("{verb} {run}\n"));
-    aborted
-        .already_ended
-        .iter()
-        .for_each(|run| text += &format!("{run} had ended already\n"));
-    Ok(Report::new(text, &aborted))
+    Ok(Report::of(&aborted, |aborted| text(aborted, args.wait)))
+}
+
+fn text(aborted: &Aborted, have_ended: bool) -> String {
+    let verb = if have_ended { "aborted" } else { "aborting" };
+    let cancelling = aborted.cancelling.iter();
+    let already_ended = aborted.already_ended.iter();
+    cancelling
+        .map(|run| format!("{verb} {run}\n"))
+        .chain(already_ended.map(|run| format!("{run} had ended already\n")))
+        .collect()
 }
 
 /// How long the daemon may take before it is asked what keeps it.

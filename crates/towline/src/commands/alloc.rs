@@ -4,7 +4,6 @@ use super::Report;
 use super::submit::{self, JobArgs};
 use crate::context::Context;
 use crate::{aliases, output};
-use serde::Serialize;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -13,6 +12,7 @@ use towline_core::quantity::{Memory, Span};
 use towline_core::state::{Phase, RunState};
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
+use towline_wire::report::alloc::Allocated;
 
 /// How often Ctrl-C is looked for.
 const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
@@ -55,14 +55,6 @@ pub(crate) struct Args {
     native: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Allocated {
-    id: RunId,
-    cluster: String,
-    hosts: Vec<String>,
-    alias: &'static str,
-}
-
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     let asked: Vec<String> = args
         .native
@@ -99,21 +91,13 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         .unwrap_or_default();
     aliases::write(context)?;
     let alias = aliases::NODE;
-    let shown = if hosts.is_empty() {
-        String::new()
-    } else {
-        format!(" on {}", hosts.join(", "))
+    let answer = Allocated {
+        id: id.clone(),
+        cluster: prepared.plan.cluster.clone(),
+        hosts,
+        alias,
     };
-    let report = Report::new(
-        format!("{id}{shown}\n"),
-        &Allocated {
-            cluster: prepared.plan.cluster.clone(),
-            hosts,
-            alias,
-            id: id.clone(),
-        },
-    )
-    .done(format!("{id} holds its nodes all the same"));
+    let report = Report::of(&answer, text).done(format!("{id} holds its nodes all the same"));
     let report = if prepared.cluster.is_here() {
         report
     } else {
@@ -126,6 +110,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         "a shell: tow ssh {0}    a port: tow port {0} 8888    let it go: tow release {0}",
         id.short()
     )))
+}
+
+fn text(answer: &Allocated) -> String {
+    if answer.hosts.is_empty() {
+        format!("{}\n", answer.id)
+    } else {
+        format!("{} on {}\n", answer.id, answer.hosts.join(", "))
+    }
 }
 
 /// The options that jobs of the cluster have unless they name their own, as one with `--node` does.

@@ -65,10 +65,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(text: impl Into<String>, json: &impl serde::Serialize) -> Self {
+    /// The answer of a verb, a type of `towline_wire::report`: for programs as it is, and for
+    /// people as `text` words it.
+    pub(crate) fn of<A: serde::Serialize>(answer: &A, text: impl FnOnce(&A) -> String) -> Self {
         Self {
-            text: text.into(),
-            json: Some(serde_json::to_value(json).unwrap_or_default()),
+            text: text(answer),
+            json: Some(serde_json::to_value(answer).unwrap_or_default()),
             ..Self::default()
         }
     }

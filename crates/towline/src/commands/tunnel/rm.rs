@@ -4,6 +4,7 @@ use super::Report;
 use crate::context::Context;
 use crate::tunnels;
 use towline_core::{Error, Result};
+use towline_wire::report::tunnel::TunnelsRemoved;
 
 /// Remove a definition. An open tunnel is closed first, by you.
 #[derive(Debug, clap::Args)]
@@ -39,13 +40,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         })?;
         let _ = towline_host::filesystem::remove_tree(&state.tunnel(name));
     }
-    let lines: Vec<String> = args
-        .names
-        .iter()
-        .map(|name| format!("removed {name}\n"))
-        .collect();
-    Ok(Report::new(
-        lines.concat(),
-        &serde_json::json!({ "removed": args.names }),
-    ))
+    let answer = TunnelsRemoved {
+        removed: args.names.clone(),
+    };
+    Ok(Report::of(&answer, |answer| {
+        let names = answer.removed.iter();
+        names.map(|name| format!("removed {name}\n")).collect()
+    }))
 }
