@@ -143,6 +143,7 @@ pub struct Who {
     pub name: String,
     /// The unique id of the user or the application in its tenant.
     pub id: String,
+    /// The id of the tenant.
     pub tenant: String,
 }
 

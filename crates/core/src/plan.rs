@@ -89,8 +89,11 @@ impl Plan {
 /// One run of a plan with its sweep values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedRun {
+    /// Its id.
     pub id: RunId,
+    /// Its name.
     pub name: String,
+    /// Its values of the sweep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Parameters,
 }

@@ -46,9 +46,13 @@ pub struct Workspace {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Keep {
+    /// The newest this many.
     pub last: u32,
+    /// The newest of each of this many hours.
     pub hourly: u32,
+    /// The newest of each of this many days.
     pub daily: u32,
+    /// The newest of each of this many weeks.
     pub weekly: u32,
 }
 

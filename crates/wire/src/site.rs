@@ -128,9 +128,13 @@ pub struct SiteFacts {
     pub facts: Facts,
     /// `22.05.8`
     pub version: String,
+    /// Whether Slurm has a database of accounts.
     pub accounting: bool,
+    /// The folder that the login host and the nodes share.
     pub stage: String,
+    /// The partitions.
     pub partitions: Vec<PartitionFacts>,
+    /// The QOS that the user may use.
     pub tiers: Vec<String>,
     /// The database that has the QOS does not answer now.
     #[serde(default)]
@@ -143,6 +147,7 @@ pub struct SiteFacts {
     /// What runs images there, the one to take first.
     #[serde(default)]
     pub runtimes: Vec<Runtime>,
+    /// The largest number of tasks of a job array.
     pub largest_array: u32,
     /// Share of use and fair share, as the scheduler tells.
     #[serde(default)]
@@ -158,8 +163,11 @@ pub struct SiteFacts {
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionFacts {
+    /// Its name.
     pub name: String,
+    /// Whether jobs that name no partition go there.
     pub is_default: bool,
+    /// Whether it takes jobs.
     pub is_up: bool,
     /// The longest time of a job, in seconds; null if there is no limit.
     pub longest: Option<u64>,

@@ -44,21 +44,28 @@ pub struct Datastore {
     /// A folder behind ssh: the host that has it, as ssh knows it.
     #[serde(default)]
     pub host: Option<String>,
+    /// A configuration for ssh, instead of the user's.
     #[serde(default)]
     pub ssh_config: Option<String>,
+    /// Azure: the storage account.
     #[serde(default)]
     pub account: Option<String>,
+    /// Azure: the container.
     #[serde(default)]
     pub container: Option<String>,
+    /// S3: the bucket.
     #[serde(default)]
     pub bucket: Option<String>,
+    /// S3: the region.
     #[serde(default)]
     pub region: Option<String>,
     /// A folder's own path; below a container or bucket, what everything lies under.
     #[serde(default)]
     pub path: Option<String>,
+    /// The address of the service, if it is not the usual one.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// How to be let in.
     #[serde(default)]
     pub credential: Option<Credential>,
 }

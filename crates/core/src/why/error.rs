@@ -38,8 +38,11 @@ impl Form {
 /// A line of code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Place {
+    /// The file; below the code root if it is part of the run's code.
     pub file: String,
+    /// The number of the line.
     pub line: Option<u32>,
+    /// The function.
     pub function: Option<String>,
     /// The line's text, if the log shows it.
     pub source: Option<String>,
@@ -56,6 +59,7 @@ impl Place {
 /// An error as a log words it. All texts are printable and of bounded length.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogError {
+    /// What kind of error it is.
     #[serde(rename = "kind")]
     pub form: Form,
     /// The line that names it.

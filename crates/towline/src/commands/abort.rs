@@ -43,12 +43,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 
 fn text(aborted: &Aborted, have_ended: bool) -> String {
     let verb = if have_ended { "aborted" } else { "aborting" };
-    let cancelling = aborted.cancelling.iter();
-    let already_ended = aborted.already_ended.iter();
-    cancelling
-        .map(|run| format!("{verb} {run}\n"))
-        .chain(already_ended.map(|run| format!("{run} had ended already\n")))
-        .collect()
+    super::lines(&aborted.cancelling, |run| format!("{verb} {run}"))
+        + &super::lines(&aborted.already_ended, |run| {
+            format!("{run} had ended already")
+        })
 }
 
 /// How long the daemon may take before it is asked what keeps it.

@@ -68,8 +68,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn text(answer: &Got) -> String {
-    let files = answer.files.iter();
-    files.map(|path| format!("{}\n", path.display())).collect()
+    super::lines(&answer.files, |path| path.display().to_string())
 }
 
 /// Brings files of one run.

@@ -187,7 +187,16 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
     }
 }
 
-/// Help and version are answers; everything else is wrong usage.
+/// One line for each item.
+fn lines<T>(items: impl IntoIterator<Item = T>, line: impl Fn(T) -> String) -> String {
+    let mut text = String::new();
+    for item in items {
+        text += &line(item);
+        text.push('\n');
+    }
+    text
+}
+
 /// A number of things on the command line.
 fn count(text: &str) -> std::result::Result<u32, String> {
     text.parse()
@@ -217,6 +226,7 @@ fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> 
     )
 }
 
+/// Help and version are answers; everything else is wrong usage.
 fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
     if let Some(error) = unknown_verb(error, first) {
         return diagnose::report(&error, json);

@@ -72,8 +72,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn text(answer: &Released) -> String {
-    let ids = answer.ids().iter();
-    ids.map(|id| format!("released {id}\n")).collect()
+    super::lines(answer.ids(), |id| format!("released {id}"))
 }
 
 fn only(runs: Vec<RunRecord>) -> Result<RunRecord> {

@@ -97,8 +97,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn text(answer: &Resubmitted) -> String {
-    let rows = answer.resubmitted.iter();
-    rows.map(|row| format!("{}\n", row.id)).collect()
+    super::lines(&answer.resubmitted, |row| row.id.to_string())
 }
 
 /// A run or a sweep to do again: those of its runs that are chosen, and the plan of the new ones.

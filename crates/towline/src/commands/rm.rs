@@ -86,8 +86,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 
 /// Every name that would go, one a line.
 fn text(answer: &Removed) -> String {
-    let names = answer.would_remove.iter().flatten();
-    names.map(|name| format!("{name}\n")).collect()
+    super::lines(answer.would_remove.iter().flatten(), String::clone)
 }
 
 /// What lies at each path; nothing if the user interrupts it.

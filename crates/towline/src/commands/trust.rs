@@ -92,10 +92,7 @@ fn text(answer: &Trust) -> String {
 }
 
 fn trusted_files(answer: &Trust) -> String {
-    let files = answer.files.iter();
-    files
-        .map(|file| format!("trusted {}\n", file.file))
-        .collect()
+    super::lines(&answer.files, |file| format!("trusted {}", file.file))
 }
 
 fn nothing_to_trust(sources: &Sources) -> String {

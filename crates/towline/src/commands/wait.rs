@@ -68,9 +68,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn text(answer: &Runs) -> String {
-    let runs = answer.runs.iter();
-    runs.map(|run| format!("{} {}\n", run.id, run.state))
-        .collect()
+    super::lines(&answer.runs, |run| format!("{} {}", run.id, run.state))
 }
 
 /// The runs that are named; all that have not ended if none is.

@@ -54,3 +54,11 @@ fn the_schema_has_every_verb_of_the_reference() {
     let missing: Vec<&&str> = verbs.iter().filter(|verb| !has(verb)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
+
+#[test]
+fn the_committed_schema_is_that_of_the_types() {
+    let committed = fs::read_to_string(crates().join("../docs/reference/json.schema.json"));
+    let committed: serde_json::Value = serde_json::from_str(&committed.unwrap()).unwrap();
+    let made = towline_wire::report::schema::document();
+    assert!(committed == made, "out of date: cargo xtask generate");
+}

@@ -32,7 +32,7 @@ const MAY_SEE: [(&str, &[&str]); 15] = [
         ],
     ),
     ("testkit", &["core", "host", "runner", "wire"]),
-    ("xtask", &[]),
+    ("xtask", &["wire"]),
 ];
 
 #[test]

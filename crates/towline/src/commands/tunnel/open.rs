@@ -1,6 +1,7 @@
 //! `tow tunnel open`.
 
 use super::{Report, alias, chosen, close, next_steps};
+use crate::commands::lines;
 use crate::context::Context;
 use crate::tunnels::{self, Named};
 use crate::{aliases, machines, output};
@@ -97,10 +98,9 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
 }
 
 fn text(answer: &TunnelsOpened) -> String {
-    let tunnels = answer.tunnels.iter();
-    tunnels
-        .map(|row| format!("{}  127.0.0.1:{}\n", row.name, row.port))
-        .collect()
+    lines(&answer.tunnels, |row| {
+        format!("{}  127.0.0.1:{}", row.name, row.port)
+    })
 }
 
 fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, TunnelState)> {

@@ -1,6 +1,7 @@
 //! `tow tunnel rm`.
 
 use super::Report;
+use crate::commands::lines;
 use crate::context::Context;
 use crate::tunnels;
 use towline_core::{Error, Result};
@@ -44,7 +45,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         removed: args.names.clone(),
     };
     Ok(Report::of(&answer, |answer| {
-        let names = answer.removed.iter();
-        names.map(|name| format!("removed {name}\n")).collect()
+        lines(&answer.removed, |name| format!("removed {name}"))
     }))
 }
