@@ -3,10 +3,14 @@
 
 mod crew;
 
+use crate::commands;
 use crate::context::Context;
+use crate::data;
+use crate::diagnose;
+use crate::output;
 use crate::reach::{aliases, tunnels};
+use crate::scratch;
 use crate::wiring::machines;
-use crate::{commands, data, diagnose, output, scratch};
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io;
