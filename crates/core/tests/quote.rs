@@ -1,4 +1,5 @@
 //! Quoted words, as real shells read them.
+#![expect(clippy::disallowed_methods, reason = "the shells themselves are asked")]
 
 use proptest::prelude::*;
 use std::process::{Command, Stdio};
