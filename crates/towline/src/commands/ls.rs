@@ -158,7 +158,7 @@ fn report(location: &Location, found: &Found) -> Report {
     let mut report = Report::of(&answer, text);
     if found.is_guess {
         report = report.hint(format!(
-            "nothing is called `{}`; this begins so",
+            "nothing has the whole name `{}`; these names begin with it",
             answer.path
         ));
     }

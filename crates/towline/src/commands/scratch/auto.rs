@@ -52,10 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         was_on: None,
     };
     Ok(Report::of(&answer, text)
-        .hint(
-            "the daemon sees to it, also after sleep; a failure shows in `tow ps` and `tow \
-            scratch ls`",
-        )
+        .hint("the daemon does it, also after sleep; `tow ps` and `tow scratch ls` show failures")
         .hint(format!("`tow scratch auto {name} --off` ends it")))
 }
 
@@ -66,8 +63,8 @@ fn text(answer: &AutoBackup) -> String {
             format!("workspace `{name}` is backed up every {every}; kept: {keep}\n")
         }
         _ if answer.was_on == Some(true) => {
-            format!("workspace `{name}` is not backed up by itself any more\n")
+            format!("workspace `{name}` is no longer backed up automatically\n")
         }
-        _ => format!("it was not on for `{name}`\n"),
+        _ => format!("automatic backups of `{name}` were not on\n"),
     }
 }

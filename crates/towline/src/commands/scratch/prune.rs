@@ -99,7 +99,7 @@ fn text(answer: &BackupsPruned) -> String {
     }
     if answer.marked > 0 {
         text += &format!(
-            "{} marked: a prune a day from now deletes what nothing has come to need\n",
+            "{} marked: a prune a day from now deletes them, unless something needs them by then\n",
             counted(answer.marked as u64, "pack")
         );
     }

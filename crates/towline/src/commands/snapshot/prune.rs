@@ -126,8 +126,8 @@ fn text(answer: &SnapshotsPruned, shared: bool) -> String {
     }
     if shared && !answer.doomed.is_empty() {
         text += &format!(
-            "{} packs are marked; a prune a day from now deletes them if nobody has come to need \
-                them\n",
+            "{} packs are marked; a prune a day from now deletes them, unless something needs \
+                them by then\n",
             answer.doomed.len()
         );
     }
