@@ -102,7 +102,7 @@ impl Wait<'_> {
         let Some(text) = why else {
             self.troubled = None;
             if self.said.is_empty() && self.begun.elapsed() > TELL_AFTER {
-                self.say(format!("waiting for `{}` to take it", self.cluster));
+                self.say(format!("waiting for `{}` to accept it", self.cluster));
             }
             return None;
         };
