@@ -316,9 +316,9 @@ fn allocations_that_wait_are_asked_about_and_all_are_released() {
     let left: Output = child.wait_with_output().unwrap().into();
     assert_eq!(left.code, 130, "{left:?}");
     assert!(
-        left.stderr
-            .contains(&format!("{second} stays in the queue"))
-            && left.stderr.contains("tow release"),
+        left.stderr.contains(&format!(
+            "{second} stays queued and holds its nodes once they are granted"
+        )) && left.stderr.contains("tow release"),
         "{left:?}"
     );
     assert_eq!(lab.tow(["release"]).code, 122, "there are two");
