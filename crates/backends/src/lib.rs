@@ -1,4 +1,4 @@
-//! The kinds of cluster. Each folder holds one, in the same rooms, behind the seam
+//! The kinds of clusters. Each folder holds one kind, an implementation of the trait
 //! `towline_core::cluster::Cluster`.
 
 pub mod azureml;

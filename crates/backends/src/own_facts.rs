@@ -6,7 +6,7 @@ use serde_json::Value;
 use towline_core::cluster::Facts;
 use towline_core::{Error, Result};
 
-/// What only one kind of cluster has to tell, beside its nodes.
+/// Facts that only one kind of cluster has, beside its nodes.
 pub trait OwnFacts: Serialize + DeserializeOwned {
     /// The nodes and notes that every kind has.
     fn common(&mut self) -> &mut Facts;

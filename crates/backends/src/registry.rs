@@ -1,4 +1,4 @@
-//! The kinds of cluster that this program has. No other place knows them all.
+//! The kinds of clusters that this program has. No other file knows them all.
 
 use crate::azureml::cluster::AzureCluster;
 use crate::azureml::config::AzureSettings;
@@ -18,20 +18,21 @@ use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
 use towline_wire::runner::Variables;
 
-/// What a cluster is made of beside its configuration: the ways out of this machine.
+/// The connections that a cluster needs beside its configuration: machines, clouds, and this
+/// program.
 pub trait Means {
     fn state(&self) -> &StateFolder;
-    /// This program, which is brought to where runs are.
+    /// This program, which is uploaded to the machines that run jobs.
     fn program(&self) -> Result<OwnProgram>;
-    /// The machine that a scheduler's commands run on: this one, or a host behind ssh.
+    /// The machine that runs the scheduler's commands: this one, or a host behind ssh.
     fn machine(&self, host: Option<&str>, ssh_config: Option<&str>) -> Result<Arc<dyn Transport>>;
-    /// The services of a cloud, as whoever the cluster's configuration signs in.
+    /// The services of a cloud, signed in as the cluster's configuration says.
     fn cloud(&self, named: &NamedCluster, config: &AzuremlConfig) -> Result<Arc<dyn Cloud>>;
     /// The user of this machine.
     fn user(&self) -> String;
 }
 
-/// Where a definition is read: what it leaves open is found there.
+/// The folder, environment and files of the process that reads a definition.
 #[derive(Debug, Clone, Copy)]
 pub struct Caller<'a> {
     pub folder: &'a Path,
@@ -40,7 +41,7 @@ pub struct Caller<'a> {
     pub environment: &'a [(String, String)],
 }
 
-/// The cluster that a definition describes. Nothing is asked of it yet.
+/// The cluster that a definition describes. Makes no call to it yet.
 pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>> {
     let NamedCluster { name, cluster, .. } = named;
     Ok(match &cluster.kind {
@@ -59,8 +60,8 @@ pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>>
     })
 }
 
-/// A definition with all that stands elsewhere in its place: whoever reads it may be in another
-/// folder, with another environment.
+/// A definition in which references are replaced by their content, because its reader may be in
+/// another folder, with another environment.
 pub fn define(
     name: &str,
     mut cluster: config::Cluster,
@@ -77,21 +78,22 @@ pub fn define(
     })
 }
 
-/// Something that was found out about a service: for people, and for programs.
+/// An answer of a service, for people and for programs.
 #[derive(Debug)]
 pub struct Answer {
     pub page: Page,
     pub value: serde_json::Value,
-    /// What to do with it.
+    /// What to do next.
     pub hint: String,
 }
 
-/// Whether the service of this kind of cluster can be asked what the user may use.
+/// Whether a service of this kind can list what the user may use.
 pub const fn is_discoverable(cluster: &config::Cluster) -> bool {
     matches!(cluster.kind, KindConfig::Azureml(_))
 }
 
-/// What the user may use, as whoever a cluster signs in; without one, as the Azure CLI is.
+/// Lists what the user may use, signed in as a cluster's configuration says; without a cluster, as
+/// the Azure CLI is signed in.
 pub fn discover(
     cluster: Option<(&str, config::Cluster)>,
     caller: &Caller<'_>,
@@ -113,7 +115,7 @@ pub fn discover(
     azureml::discovered(cloud.as_ref())
 }
 
-/// Makes a workspace beside that of a cluster.
+/// Creates a workspace beside that of a cluster.
 pub fn create_workspace(
     named: &NamedCluster,
     means: &dyn Means,

@@ -1,4 +1,4 @@
-//! What a cluster was found to have, kept in the state folder for the next call.
+//! A cache of the facts of a cluster, in the state folder, for the next call.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -7,20 +7,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use towline_wire::layout::StateFolder;
 
-/// What a cluster was found to have counts for this long.
+/// How long cached facts count as recent.
 const FACTS_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Facts of one cluster, in memory and on disk.
 #[derive(Debug)]
 pub struct Remembered<T> {
-    /// None where nothing is kept beyond this process.
+    /// None if nothing is stored beyond this process.
     file: Option<PathBuf>,
-    /// Which configuration they were asked with: with another they mean nothing.
+    /// The configuration that they were fetched with: with another one they are not used.
     of: String,
     current: Mutex<Option<T>>,
 }
 
-/// As it lies on disk.
+/// The form on disk.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Stored<T> {
     of: String,
@@ -39,7 +39,7 @@ impl<T: Clone + Serialize + DeserializeOwned> Remembered<T> {
         remembered
     }
 
-    /// Only in memory.
+    /// Stores nothing on disk.
     pub const fn in_memory() -> Self {
         Self {
             file: None,
@@ -52,12 +52,12 @@ impl<T: Clone + Serialize + DeserializeOwned> Remembered<T> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// As this process last learnt it.
+    /// The facts that this process last learnt.
     pub fn current(&self) -> Option<T> {
         self.lock().clone()
     }
 
-    /// As it was learnt some minutes ago at most.
+    /// The facts, if they are at most some minutes old.
     pub fn recent(&self) -> Option<T> {
         let Some(file) = &self.file else {
             return self.current();
@@ -66,19 +66,19 @@ impl<T: Clone + Serialize + DeserializeOwned> Remembered<T> {
         (towline_host::clock::age(changed)? < FACTS_LIFETIME).then(|| self.stored())?
     }
 
-    /// As it was last learnt, however long ago.
+    /// The facts that were last learnt, however long ago.
     pub fn stored(&self) -> Option<T> {
         let bytes = std::fs::read(self.file.as_ref()?).ok()?;
         let stored: Stored<T> = serde_json::from_slice(&bytes).ok()?;
         (stored.of == self.of).then_some(stored.site)
     }
 
-    /// For this process.
+    /// Remembers facts for this process.
     pub fn learn(&self, facts: T) {
         *self.lock() = Some(facts);
     }
 
-    /// For this process and the next. That it cannot be written is no reason to fail.
+    /// Remembers facts for this process and the next. A failed write is no error.
     pub fn keep(&self, facts: T) {
         if let (Some(file), Some(folder)) = (
             &self.file,

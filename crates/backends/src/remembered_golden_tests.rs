@@ -1,5 +1,5 @@
-//! What is remembered of far clusters: samples that earlier versions wrote are read by every later
-//! one. See `towline_samples` for the rules.
+//! The cached facts of far clusters: every later version reads the samples that earlier versions
+//! wrote. See `towline_samples` for the rules.
 
 use crate::azureml::site::AzureSite;
 use crate::remembered::Stored;

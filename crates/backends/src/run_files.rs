@@ -1,4 +1,4 @@
-//! Logs and other files of a run's folder on a file system of ours.
+//! Logs and other files of a run's folder on a file system of this machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -6,16 +6,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use towline_core::cluster::{FileEntry, LogBytes, LogLength};
 use towline_core::{Error, Result};
-use towline_wire::layout::parse_log_name;
+use towline_wire::log_name::LogName;
 
-/// Entries of one listing.
+/// The most entries in one listing.
 const MAX_ENTRIES: usize = 200_000;
 
 fn failed(path: &Path, error: io::Error) -> Error {
     Error::refused(format!("{} cannot be read", path.display())).source_error(error)
 }
 
-/// Every log in a run's folder; none where there is no folder.
+/// Every log in a run's folder; none if there is no folder.
 pub fn logs(folder: &Path) -> Result<Vec<LogLength>> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -23,14 +23,14 @@ pub fn logs(folder: &Path) -> Result<Vec<LogLength>> {
     };
     let mut logs = Vec::new();
     for entry in entries.flatten() {
-        if let Some((attempt, source)) = entry.file_name().to_str().and_then(parse_log_name) {
+        if let Some(log) = entry.file_name().to_str().and_then(LogName::from_file) {
             let length = entry
                 .metadata()
                 .map_err(|error| failed(&entry.path(), error))?
                 .len();
             logs.push(LogLength {
-                attempt,
-                source,
+                attempt: log.attempt,
+                source: log.source,
                 length,
             });
         }
@@ -39,7 +39,7 @@ pub fn logs(folder: &Path) -> Result<Vec<LogLength>> {
     Ok(logs)
 }
 
-/// A part of a file, and the length of the whole; nothing, where there is no file.
+/// A part of a file, and the length of the whole; empty if there is no file.
 pub fn part(path: &Path, offset: u64, most: u64) -> Result<LogBytes> {
     let mut file = match File::open(path) {
         Ok(file) => file,
@@ -59,8 +59,8 @@ pub fn part(path: &Path, offset: u64, most: u64) -> Result<LogBytes> {
     })
 }
 
-/// A path of a run's folder, and of nothing else. A link is followed where it stays below `root`,
-/// because elsewhere it could lead to anything.
+/// A path inside a run's folder. A link is followed only if it stays below `root`, because
+/// elsewhere it could lead to anything.
 pub fn below(root: &Path, folder: &Path, path: &str) -> Result<PathBuf> {
     let path = Path::new(path);
     if path
@@ -87,7 +87,7 @@ pub fn below(root: &Path, folder: &Path, path: &str) -> Result<PathBuf> {
     Err(error.hint("copy it from there"))
 }
 
-/// What lies at a path: the entry itself, and all below it. Nothing, where there is nothing.
+/// The entry at a path and everything below it; empty if there is none.
 pub fn list(root: &Path) -> Result<Vec<FileEntry>> {
     let mut listed = Vec::new();
     let mut todo = vec![root.to_owned()];
@@ -97,7 +97,7 @@ pub fn list(root: &Path) -> Result<Vec<FileEntry>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(failed(&path, error)),
         };
-        // A name that is not UTF-8 cannot be told in JSON, and is left out.
+        // JSON cannot hold a name that is not UTF-8, so it is left out.
         let Some(name) = path.strip_prefix(root).ok().and_then(Path::to_str) else {
             continue;
         };

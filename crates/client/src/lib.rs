@@ -1,5 +1,5 @@
-//! Talking to the daemon, and starting it when nobody is there. Nothing waits for it without a
-//! limit: it shows signs of life for as long as it is at work.
+//! Talks to the daemon, and starts it if there is none. No wait is without a limit: the daemon
+//! sends heartbeats while it works.
 
 pub mod stop;
 
@@ -12,18 +12,18 @@ use towline_wire::daemon::{Hello, RefusalKind, Reply, Request, Status};
 use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
-/// How long a daemon may take to be there.
+/// How long a daemon may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
-/// A daemon at work shows a sign of life every second. One that shows none for so long is stopped,
+/// A working daemon sends a heartbeat every second. A daemon without one for this long is stopped,
 /// or hangs.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
-/// A wait that is longer than this is told.
+/// The user is told about a wait that is longer than this.
 const TELL_AFTER: Duration = Duration::from_secs(2);
-/// How long a daemon may take to say where it stands when that is all that is asked.
+/// How long a daemon may take to answer a status request.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(5);
 static TELL: OnceLock<fn(&str)> = OnceLock::new();
 
-/// Who is told what is waited for, when that takes more than a moment.
+/// Sets the function that tells the user about long waits.
 pub fn tell_waits_to(tell: fn(&str)) {
     let _ = TELL.set(tell);
 }
@@ -40,18 +40,18 @@ pub struct Conversation {
     state: StateFolder,
     stream: UnixStream,
     buffer: FrameBuffer,
-    /// When the last byte came, be it a sign of life.
+    /// When the last byte came, heartbeats included.
     heard: Instant,
     has_told: bool,
 }
 
-/// What a moment of listening gave.
+/// The outcome of waiting for a reply.
 #[derive(Debug)]
 pub enum Heard {
     Reply(Box<Reply>),
     /// The daemon has hung up.
     HungUp,
-    /// The daemon is at work and has not replied in the time given.
+    /// The daemon works and has not replied in time.
     NotYet,
 }
 
@@ -69,7 +69,7 @@ impl Conversation {
         })
     }
 
-    /// The next reply, waited for until then, or as long as the daemon shows signs of life.
+    /// Waits for the next reply: until `until`, or as long as the daemon sends heartbeats.
     pub fn hear(&mut self, until: Option<Instant>) -> Result<Heard> {
         loop {
             if let Some(reply) = self.waiting().map_err(unreadable)? {
@@ -98,7 +98,7 @@ impl Conversation {
         }
     }
 
-    /// An error where the daemon was silent for too long. Whatever has come was read before.
+    /// An error if the daemon was silent for too long. All bytes that arrived are read first.
     pub fn check(&mut self) -> Result<()> {
         let silent = self.heard.elapsed();
         if silent >= SILENCE_TIMEOUT {
@@ -118,12 +118,12 @@ impl Conversation {
         &self.stream
     }
 
-    /// A reply that has arrived already.
+    /// A reply that has already arrived.
     pub fn waiting(&mut self) -> io::Result<Option<Reply>> {
         self.buffer.next_frame()
     }
 
-    /// Reads what is there, once. `false` when the daemon has hung up.
+    /// Reads the available bytes once. `false` if the daemon has hung up.
     pub fn fill(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 16 << 10];
         match self.stream.read(&mut chunk) {
@@ -148,7 +148,7 @@ fn unreadable(error: io::Error) -> Error {
     Error::unreachable("the daemon's answer cannot be read").source_error(error)
 }
 
-/// The daemon in words, with its process where that can be told.
+/// Describes the daemon, with its process id if that is known.
 fn daemon_of(state: &StateFolder) -> String {
     match towline_host::lock::holder(&state.daemon_lock()) {
         Ok(Some(pid)) => format!("the daemon (process {pid})"),
@@ -159,8 +159,8 @@ fn daemon_of(state: &StateFolder) -> String {
 fn with_remedies(error: Error, state: &StateFolder) -> Error {
     error
         .hint(
-            "`tow daemon stop` ends it, also when it hangs; runs go on, and the next `tow` \
-            starts another",
+            "`tow daemon stop` ends it, even if it hangs; runs go on, and the next `tow` starts \
+                another",
         )
         .hint(format!("its log is {}", state.daemon_log().display()))
 }
@@ -174,25 +174,25 @@ fn is_silent(state: &StateFolder) -> Error {
     with_remedies(Error::unreachable(text), state)
 }
 
-/// There is one that has the lock, and nobody at its socket.
+/// The error if a daemon holds the lock but does not answer on its socket.
 fn takes_no_questions(state: &StateFolder) -> Error {
     with_remedies(
         Error::unreachable(format!(
-            "{} is there and takes no questions",
+            "{} runs but does not accept connections",
             daemon_of(state)
         )),
         state,
     )
 }
 
-/// Sends `request`, starting a daemon if there is none, and returns the first reply. Requests may
-/// be sent twice when a daemon goes away in between; all of them allow it.
+/// Sends `request`, starting a daemon if there is none, and returns the first reply. If a daemon
+/// exits meanwhile, the request is sent again; every request allows that.
 pub fn ask(state: &StateFolder, make: &dyn Fn() -> Request) -> Result<(Reply, Conversation)> {
     ask_until(state, make, None, &mut || {})
 }
 
-/// The same, given up at that moment: the time the user allowed is over. `meanwhile` is called now
-/// and then while the daemon is at work and has not answered.
+/// The same, but gives up at `until`, when the user's time is over. Calls `meanwhile` now and then
+/// while the daemon works.
 pub fn ask_until(
     state: &StateFolder,
     make: &dyn Fn() -> Request,
@@ -208,11 +208,11 @@ pub fn ask_until(
             }
             Some((Reply::Refused(refusal), _)) => return Err(refusal.into()),
             Some(answer) => return Ok(answer),
-            // One is coming up or going away, or does neither.
+            // A daemon is starting or exiting, or hangs.
             None if is_there(state)? => {
                 if begun.elapsed() > TELL_AFTER && !std::mem::replace(&mut has_told, true) {
                     tell(&format!(
-                        "waiting for {}, which takes no questions",
+                        "waiting for {}, which does not accept connections",
                         daemon_of(state)
                     ));
                 }
@@ -239,7 +239,8 @@ fn too_late() -> Error {
     Error::new(ErrorKind::Timeout, "the daemon has not answered in time")
 }
 
-/// As [`ask`], but waits for the answer no longer than `limit`: it may depend on somebody far away.
+/// As [`ask`], but waits for the answer no longer than `limit`, because it may depend on a remote
+/// service.
 pub fn ask_within(
     state: &StateFolder,
     make: &dyn Fn() -> Request,
@@ -254,7 +255,7 @@ pub fn ask_within(
     }
 }
 
-/// Where the daemon stands; `None` when none is there. Starts none.
+/// The daemon's status; `None` if there is no daemon. Starts none.
 pub fn status(state: &StateFolder) -> Result<Option<Status>> {
     let until = Instant::now() + STATUS_TIMEOUT;
     while is_there(state)? {
@@ -264,7 +265,9 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
                 wait_until_gone(state, STATUS_TIMEOUT);
             }
             Ok(Some((Reply::Refused(refusal), _))) => return Err(refusal.into()),
-            Ok(Some(_)) => return Err(Error::bug("the daemon gave an answer to another question")),
+            Ok(Some(_)) => {
+                return Err(Error::bug("the daemon's answer does not match the request"));
+            }
             Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
             Ok(None) => return Err(takes_no_questions(state)),
             Err(error) if error.kind() == ErrorKind::Timeout => {
@@ -281,9 +284,9 @@ pub fn status(state: &StateFolder) -> Result<Option<Status>> {
     Ok(None)
 }
 
-/// Asks a daemon to leave. `true` once it has left.
+/// Asks a daemon to exit. `true` once it has exited.
 fn ask_to_leave(state: &StateFolder) -> bool {
-    // Whatever it answers, and where it does not answer at all, its lock tells whether it has gone.
+    // The answer does not matter, because the lock shows whether the daemon has exited.
     let asked = ask_once(
         state,
         &Hello::new(Request::Stop),
@@ -294,15 +297,15 @@ fn ask_to_leave(state: &StateFolder) -> bool {
     !is_there(state).unwrap_or(true)
 }
 
-/// Whether a daemon is there, by its lock.
+/// Whether there is a daemon, by its lock.
 pub fn is_there(state: &StateFolder) -> Result<bool> {
     let lock = state.daemon_lock();
     towline_host::lock::is_held(&lock).map_err(|error| {
-        Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error)
+        Error::refused(format!("{} cannot be checked", lock.display())).source_error(error)
     })
 }
 
-/// One try; `None` when nobody is there, or it went away before it answered.
+/// One try; `None` if there is no daemon, or it exited before it answered.
 fn ask_once(
     state: &StateFolder,
     hello: &Hello,
@@ -314,7 +317,7 @@ fn ask_once(
         Err(error) if is_absent(&error) => return Ok(None),
         Err(error) if towline_host::socket::is_timeout(&error) => return Err(is_silent(state)),
         Err(error) => {
-            return Err(Error::unreachable("the daemon cannot be asked").source_error(error));
+            return Err(Error::unreachable("the daemon cannot be reached").source_error(error));
         }
     };
     match &hello.request {
@@ -328,8 +331,7 @@ fn ask_once(
             .hear(Some(until.map_or(wake, |until| until.min(wake))))
             .map_err(|error| match &hello.request {
                 Request::Submit(_) => error.hint(
-                    "whether it took the submission is not known: look at \
-                `tow ps` before you submit again",
+                    "it may have accepted the submission: look at `tow ps` before you submit again",
                 ),
                 _ => error,
             });
@@ -352,12 +354,12 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// Starts a daemon for whoever comes next: one that does not come up at once is not waited for.
+/// Starts a daemon for the next client, without waiting for a slow start.
 pub fn nudge(state: &StateFolder) {
     let _ = start_within(state, TELL_AFTER);
 }
 
-/// Starts a daemon and waits until it listens or has found that another does.
+/// Starts a daemon and waits until it listens, or until it finds another one that does.
 pub fn start(state: &StateFolder) -> Result<()> {
     start_within(state, START_TIMEOUT)
 }
@@ -376,8 +378,8 @@ fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
     let mut command = towline_host::daemon::command(state.root());
     let mut child = command.stdout(theirs).spawn().map_err(failed)?;
     drop(command);
-    // The daemon closes its end when it listens; one that lost the race leaves, which closes it
-    // too; one that cannot come up says why.
+    // The daemon closes its end of the pipe when it listens. A daemon that finds another one exits,
+    // which closes the pipe too. A daemon that cannot start writes why.
     let words = read_until_end(&mut ready, limit).map_err(failed)?;
     let _ = child.try_wait();
     match serde_json::from_slice::<towline_wire::daemon::Refusal>(&words) {
@@ -386,7 +388,7 @@ fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
     }
 }
 
-/// What comes until the other end is closed. One that does not close it in time is an error.
+/// Reads until the other end is closed. An end that stays open too long is an error.
 fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<u8>> {
     let begun = Instant::now();
     let (mut words, mut chunk, mut has_told) = (Vec::new(), [0; 4096], false);
@@ -406,12 +408,12 @@ fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<
             Ok(0) if begun.elapsed() >= limit => {
                 return Err(io::Error::new(
                     io::ErrorKind::TimedOut,
-                    format!("it has not come up in {} s", limit.as_secs()),
+                    format!("it has not started within {} s", limit.as_secs()),
                 ));
             }
             Ok(0) => {
                 has_told = true;
-                tell("waiting for the daemon, which is coming up");
+                tell("waiting for the daemon to start");
             }
             Ok(_) => match from.read(&mut chunk)? {
                 0 => return Ok(words),
@@ -423,7 +425,7 @@ fn read_until_end(from: &mut io::PipeReader, limit: Duration) -> io::Result<Vec<
     }
 }
 
-/// Waits until a daemon that is leaving has left. Its runs are not touched.
+/// Waits until an exiting daemon has exited. Its runs go on.
 fn wait_until_gone(state: &StateFolder, limit: Duration) {
     let begun = Instant::now();
     while towline_host::lock::is_held(&state.daemon_lock()).unwrap_or(false)

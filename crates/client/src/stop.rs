@@ -1,4 +1,4 @@
-//! Ending the daemon: it is asked first, and ended where it does not answer. Runs go on either way.
+//! Stops the daemon: by a request, or by signals if it does not answer. Runs go on either way.
 
 use crate as client;
 use rustix::process::Signal;
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
 
-/// How long a signal may take to end it.
+/// How long the daemon may take to exit after SIGTERM.
 const AFTER_TERM: Duration = Duration::from_secs(2);
 const AFTER_KILL: Duration = Duration::from_secs(5);
 
-/// How a daemon came to leave.
+/// How the daemon came to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stopped {
-    /// None was there.
+    /// There was none.
     NotThere,
-    /// It was asked, and left.
+    /// It exited on request.
     Left,
-    /// This process did not answer and was ended.
+    /// This process did not answer and was killed.
     Ended(i32),
 }
 
-/// Makes the daemon leave, whatever state it is in.
+/// Makes the daemon exit, whatever state it is in.
 pub fn stop(state: &StateFolder) -> Result<Stopped> {
     if !client::is_there(state)? {
         return Ok(Stopped::NotThere);
@@ -34,13 +34,13 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
             Err(Error::unreachable(
                 "the daemon does not answer, and its process cannot be seen from here",
             )
-            .hint("it may be in another container, or another user's: end it from there"))
+            .hint("it may run in another container or as another user: end it from there"))
         } else {
             Ok(Stopped::Left)
         };
     };
     for (signal, limit) in [(Signal::TERM, AFTER_TERM), (Signal::KILL, AFTER_KILL)] {
-        // Only for as long as it is the one that holds the lock: its number may be another's by
+        // Signal it only while it holds the lock, because its pid may belong to another process by
         // now.
         if daemon(state)? == Some(pid) {
             towline_host::process::signal(pid, signal);
@@ -62,11 +62,11 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
     .hint("most often a disk or a network file system does not answer; see `dmesg`"))
 }
 
-/// The process that holds the daemon's lock, if it is a daemon of ours.
+/// The process that holds the daemon's lock, if it is a daemon of `tow`.
 fn daemon(state: &StateFolder) -> Result<Option<i32>> {
     let lock = state.daemon_lock();
     let holder = towline_host::lock::holder(&lock).map_err(|error| {
-        Error::refused(format!("{} cannot be looked at", lock.display())).source_error(error)
+        Error::refused(format!("{} cannot be checked", lock.display())).source_error(error)
     })?;
     let Some(pid) = holder else { return Ok(None) };
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -78,5 +78,5 @@ fn daemon(state: &StateFolder) -> Result<Option<i32>> {
         "process {pid} holds {} and is not a daemon of tow",
         lock.display()
     ))
-    .hint("it is left alone; end it yourself if it may go"))
+    .hint("it was not touched; end it yourself if nothing needs it"))
 }

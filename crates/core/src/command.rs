@@ -2,7 +2,7 @@
 
 use crate::job::{Job, OneOrMany};
 use crate::token::hidden;
-use crate::{Error, Result};
+use crate::{Error, Result, quote};
 use serde::{Deserialize, Serialize};
 
 /// How a rank is started.
@@ -83,7 +83,7 @@ impl Program {
         match self {
             Self::Argv(words) => words
                 .iter()
-                .map(|word| quoted(&hidden(word)))
+                .map(|word| quote::shown(&hidden(word)))
                 .collect::<Vec<_>>()
                 .join(" "),
             Self::Line(line) => hidden(line),
@@ -256,18 +256,6 @@ fn last_part(module: &str) -> String {
 fn needs_shell(word: &str) -> bool {
     word.chars()
         .any(|c| c.is_whitespace() || "|&;<>()$`\\\"'*?[]#~={}!".contains(c))
-}
-
-fn quoted(word: &str) -> String {
-    let plain = !word.is_empty()
-        && word
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-_./:=,+@%^".contains(c));
-    if plain {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
 }
 
 #[cfg(test)]

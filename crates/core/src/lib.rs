@@ -18,6 +18,7 @@ pub mod network;
 pub mod plan;
 pub mod process_limits;
 pub mod quantity;
+pub mod quote;
 pub mod rank;
 pub mod reason;
 pub mod record;

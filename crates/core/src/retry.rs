@@ -2,6 +2,7 @@
 
 use crate::job::RetryPolicy;
 use crate::reason::{Cause, Ending};
+use std::time::Duration;
 
 /// The decision after an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +37,12 @@ pub fn after(
             _ => Next::End,
         },
     }
+}
+
+/// How long the nodes of an ended attempt are held for inspection: after a failure of the job's
+/// own, if the user asked for that.
+pub fn hold_after(ending: &Ending, wish: Option<Duration>) -> Option<Duration> {
+    wish.filter(|_| ending.cause.is_some_and(Cause::is_own_failure))
 }
 
 #[cfg(test)]

@@ -203,8 +203,8 @@ fn environment(keys: &Section<'_>, work: &mut Work<'_>) -> Result<()> {
             return Err(wrong(
                 env.key_place(name),
                 format!(
-                    "`env`: `{name}` is no name of a variable: letters, digits and `_`, no digit \
-                        first"
+                    "`env`: `{name}` is not the name of a variable: letters, digits and `_`, no \
+                        digit first"
                 ),
             ));
         }

@@ -49,7 +49,7 @@ pub(super) fn onto(
     let reads = yaml::parse(PROJECT_FILE, &text).is_ok_and(|read| value(&read) == value(&expected));
     if !reads {
         return Err(Error::refused(format!(
-            "{PROJECT_FILE} is written in a way that nothing can be added to; nothing was written"
+            "tow cannot add keys to {PROJECT_FILE} as it is written; nothing was written"
         ))
         .hint(FORCE_HINT));
     }

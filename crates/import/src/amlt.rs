@@ -15,7 +15,7 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     if form.get("jobs").is_none() && form.get("search").is_none() {
         return Err(wrong(
             &tree.at,
-            "there is neither `jobs` nor `search`: this is no file of amlt",
+            "there is neither `jobs` nor `search`: this is not a file of amlt",
         ));
     }
     let mut base = Node::mapping(tree.at.clone());
@@ -42,7 +42,7 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
         );
     }
     jobs(&form, &base, &mounts, &mut converted)?;
-    form.report_unknown(&mut converted.report, "no key of amlt that is known");
+    form.report_unknown(&mut converted.report, "not a known key of amlt");
     Ok(converted)
 }
 
@@ -122,10 +122,7 @@ fn environment(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -
     if let Some(env) = keys.section("env")? {
         amlt_job::variables(&env, base, converted)?;
     }
-    keys.report_unknown(
-        &mut converted.report,
-        "no key of an environment that is known",
-    );
+    keys.report_unknown(&mut converted.report, "not a known key of an environment");
     Ok(())
 }
 
@@ -163,7 +160,7 @@ fn code(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Resul
         );
         converted.report.mapped("code.ignore", at, "code.ignore");
     }
-    keys.report_unknown(&mut converted.report, "no key of code that is known");
+    keys.report_unknown(&mut converted.report, "not a known key of code");
     Ok(())
 }
 
@@ -240,7 +237,7 @@ fn storage(form: &Section<'_>, base: &mut Node, converted: &mut Converted) -> Re
                     .not_needed(keys.key(key), keys.place(key), why);
             }
         }
-        keys.report_unknown(&mut converted.report, "no key of a storage that is known");
+        keys.report_unknown(&mut converted.report, "not a known key of a storage");
     }
     Ok(mounts)
 }

@@ -59,7 +59,8 @@ pub(super) fn variables(
             return Err(wrong(
                 keys.key_place(name),
                 format!(
-                    "`{name}` is no name of a variable: letters, digits and `_`, no digit first"
+                    "`{name}` is not the name of a variable: letters, digits and `_`, no digit \
+                        first"
                 ),
             ));
         }
@@ -126,7 +127,7 @@ pub(super) fn job(
         );
     }
     script(keys, &mut job, mounts, converted)?;
-    keys.report_unknown(&mut converted.report, "no key of a job that is known");
+    keys.report_unknown(&mut converted.report, "not a known key of a job");
     Ok(job)
 }
 
@@ -315,12 +316,9 @@ fn submit_args(keys: &Section<'_>, job: &mut Node, converted: &mut Converted) ->
                 "resources.native",
             );
         }
-        container.report_unknown(
-            &mut converted.report,
-            "no option of a container that is known",
-        );
+        container.report_unknown(&mut converted.report, "not a known option of a container");
     }
-    args.report_unknown(&mut converted.report, "no key of submit_args that is known");
+    args.report_unknown(&mut converted.report, "not a known key of submit_args");
     Ok(())
 }
 

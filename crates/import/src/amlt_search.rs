@@ -51,7 +51,7 @@ pub(super) fn search(
             "a sweep has all its combinations, and the cluster says how many run at once",
         );
     }
-    keys.report_unknown(&mut converted.report, "no key of a search that is known");
+    keys.report_unknown(&mut converted.report, "not a known key of a search");
     converted.jobs.push((name, made));
     Ok(())
 }

@@ -21,7 +21,9 @@ pub(super) fn parse(text: &str, at: &Position) -> Result<Sku> {
     let not_one = || {
         wrong(
             at,
-            format!("`sku: {text}` is not read: [N x] [GB]G<gpus> or C<cpus>, [-TYPE], [@region]"),
+            format!(
+                "`sku: {text}` cannot be read: [N x] [GB]G<gpus> or C<cpus>, [-TYPE], [@region]"
+            ),
         )
     };
     let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();

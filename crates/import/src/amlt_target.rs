@@ -57,7 +57,7 @@ pub(super) fn target(form: &Section<'_>, base: &mut Node, converted: &mut Conver
         );
     }
     base.put(&["cluster"], Node::scalar(name, at.clone()));
-    keys.report_unknown(&mut converted.report, "no key of a target that is known");
+    keys.report_unknown(&mut converted.report, "not a known key of a target");
     Ok(())
 }
 

@@ -224,7 +224,7 @@ fn put_config(
     match made {
         Some(made) => imported.files.insert(0, made),
         None => imported.notes.push(format!(
-            "nothing is to be added to {}: it stays as it is",
+            "{} has all of it already and stays as it is",
             towline_core::config::PROJECT_FILE
         )),
     }

@@ -42,8 +42,8 @@ pub(super) fn describe_listed_clusters(all: &mut [Converted]) {
         }
         if !philly.listed.is_empty() {
             report.warn(format!(
-                "the clusters listed here have what {source} says of `{name}`: \
-                virtual cluster, image, launch and folders"
+                "the clusters listed here get virtual cluster, image, launch and folders of \
+                    `{name}` in {source}"
             ));
         }
     }
@@ -67,7 +67,7 @@ pub(super) fn convert(
     let keys = Section::new(tree, "")?;
     converted
         .report
-        .warn("a cluster of kind `philly` is written down, and cannot be used yet");
+        .warn("the cluster of kind `philly` is in the configuration, but tow cannot use it yet");
     list_of_clusters(&keys, converted)?;
     let Some(cluster) = keys.text("cluster")? else {
         keys.report_unknown(
@@ -87,7 +87,7 @@ pub(super) fn convert(
     machine_and_image(&keys, &mut work)?;
     folders(&keys, accounts, &mut work)?;
     for (key, why) in [
-        ("user_name", "you are who you are signed in as"),
+        ("user_name", "the signed-in user counts"),
         ("password", "a secret: it was not copied"),
     ] {
         if keys.get(key).is_some() {

@@ -34,7 +34,7 @@ pub(super) fn convert(file: &Path, text: &str) -> Result<Converted> {
     if !text.starts_with("#!") {
         return Err(wrong(
             &top,
-            "this is no batch script: its first line is not `#!` with a shell",
+            "this is not a batch script: its first line is not `#!` with a shell",
         ));
     }
     let given = options(&source, text)?;
@@ -114,8 +114,8 @@ impl Work<'_> {
             "partition" => {
                 self.pass(given);
                 self.converted.report.warn(format!(
-                    "the partition `{}` is the job's own now; as `partition` of a cluster in the \
-                        configuration it would count for all",
+                    "the partition `{}` is now that of this job alone; for all jobs, set \
+                        `partition` of the cluster in the configuration",
                     given.text()?
                 ));
             }
@@ -252,8 +252,8 @@ impl Work<'_> {
                     return Err(wrong(
                         &given.at,
                         format!(
-                            "`--export`: `{name}` is no name of a \
-                        variable: letters, digits and `_`, no digit first"
+                            "`--export`: `{name}` is not the name of a variable: letters, digits \
+                                and `_`, no digit first"
                         ),
                     ));
                 }
@@ -278,13 +278,13 @@ impl Work<'_> {
                         "--export: \
                         NONE",
                         &given.at,
-                        "a far run gets what the job file names",
+                        "a far run gets only the variables that the job file names",
                     );
                 }
                 None => self.converted.report.not_mapped(
                     format!("--export: {part}"),
                     &given.at,
-                    "a far run gets what the job file names: write variables under \
+                    "a far run gets only the variables that the job file names: write them under \
                         `environment.env`",
                 ),
             }

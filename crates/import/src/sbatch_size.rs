@@ -234,7 +234,7 @@ impl Work<'_> {
             let (key, report) = (format!("--{}", given.name), &mut self.converted.report);
             match (ranks, given.name.as_str()) {
                 (1, "cpus-per-task") => report.mapped(key, &given.at, "resources.cpus_per_node"),
-                (1, _) => report.not_needed(key, &given.at, "one task per node is what there is"),
+                (1, _) => report.not_needed(key, &given.at, "Towline starts one task per node"),
                 _ if nodes == 1 => report.mapped(
                     key,
                     &given.at,

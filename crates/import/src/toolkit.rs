@@ -17,7 +17,7 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     let Some(experiment) = form.section("experiment")? else {
         return Err(wrong(
             &tree.at,
-            "there is no `experiment`: this is no submission of the toolkit",
+            "there is no `experiment`: this is not a submission of the toolkit",
         ));
     };
     let name = toolkit_job::names(&experiment, &mut job, &mut converted)?;
@@ -35,10 +35,7 @@ pub(super) fn convert(file: &Path, tree: &Node) -> Result<Converted> {
     toolkit_sweep::sweep(&experiment, &mut job, &mut converted)?;
     toolkit_job::script(&experiment, &mut job, &mut converted)?;
     for section in [&experiment, &form] {
-        section.report_unknown(
-            &mut converted.report,
-            "no field of a submission that is known",
-        );
+        section.report_unknown(&mut converted.report, "not a known field of a submission");
         section.report_unmentioned(&mut converted.report);
     }
     let stem = file
@@ -118,7 +115,7 @@ fn cluster(form: &Section<'_>, job: &mut Node, converted: &mut Converted) -> Res
         );
     }
     toolkit_job::resources(&keys, is_itp, job, converted)?;
-    keys.report_unknown(&mut converted.report, "no field of a cluster that is known");
+    keys.report_unknown(&mut converted.report, "not a known field of a cluster");
     Ok(())
 }
 
@@ -200,9 +197,6 @@ fn environment(form: &Section<'_>, job: &mut Node, converted: &mut Converted) ->
             .report
             .mapped("environment.setup_script", &at, "environment.setup");
     }
-    keys.report_unknown(
-        &mut converted.report,
-        "no field of an environment that is known",
-    );
+    keys.report_unknown(&mut converted.report, "not a known field of an environment");
     Ok(())
 }

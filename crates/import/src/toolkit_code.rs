@@ -145,7 +145,7 @@ fn mirror(keys: &Section<'_>, job: &Node, converted: &mut Converted) -> Result<(
     }
     keys.report_unknown(
         &mut converted.report,
-        "no field of a synchronization that is known",
+        "not a known field of a synchronization",
     );
     Ok(())
 }

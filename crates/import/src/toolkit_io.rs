@@ -34,7 +34,7 @@ pub(super) fn io(form: &Section<'_>, job: &mut Node, converted: &mut Converted) 
         converted
             .report
             .mapped(key.as_str(), &item.at, format!("io.{name}"));
-        entry.report_unknown(&mut converted.report, "no field of an io that is known");
+        entry.report_unknown(&mut converted.report, "not a known field of an io");
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn mode(entry: &Section<'_>, name: &str, job: &mut Node) -> Result<()> {
         _ => {
             return Err(wrong(
                 at,
-                format!("`{mode}` is no mode: ro_mount, download, rw_mount or upload"),
+                format!("`{mode}` is not a mode: ro_mount, download, rw_mount or upload"),
             ));
         }
     };

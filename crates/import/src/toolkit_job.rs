@@ -181,8 +181,8 @@ pub(super) fn script(keys: &Section<'_>, job: &mut Node, converted: &mut Convert
     put_script(converted, job, &["script"], &lines, &at);
     converted.report.mapped("experiment.script", &at, "script");
     converted.report.warn(
-        "a line of the script that fails ends the run now; write `set +e` as its \
-        first line for the old way",
+        "a line of the script that fails ends the run now; write `set +e` as its first line to go \
+            on after a failure",
     );
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(super) fn storage(form: &Section<'_>, converted: &mut Converted) -> Result<O
         datastore(&keys, name, converted)?;
         credential(&keys, name, converted)?;
     }
-    keys.report_unknown(&mut converted.report, "no field of a storage that is known");
+    keys.report_unknown(&mut converted.report, "not a known field of a storage");
     Ok(Some(name.to_owned()))
 }
 
@@ -96,7 +96,7 @@ fn credential(keys: &Section<'_>, name: &str, converted: &mut Converted) -> Resu
         (
             "sas_token",
             "sas",
-            "what stands behind the `?` of `storage.sas_token`",
+            "the part of `storage.sas_token` after the `?`",
         )
     } else {
         (

@@ -14,6 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use towline_core::reason::{Cause, Ending};
+use towline_core::retry::hold_after;
 use towline_core::time::Moment;
 use towline_host::process::{ProcessFacts, Reaped, descendants, facts, kill_all_descendants, reap};
 use towline_wire::runner::Assignment;
@@ -292,20 +293,16 @@ impl Attempt {
         for group in self.memory.drain(..) {
             group.remove();
         }
-        let failed = self.ending().cause.is_some_and(Cause::is_own_failure);
-        match self.assignment.hold_on_failure {
-            Some(seconds) if failed => {
-                self.step = Step::Held;
-                self.held_until = Some(Instant::now() + Duration::from_secs(seconds));
-                Change::Held {
-                    until: towline_host::clock::now().plus_millis(seconds * 1000),
-                }
-            }
-            _ => {
-                self.step = Step::Done;
-                Change::Done
-            }
+        let wish = self.assignment.hold_on_failure;
+        if let Some(span) = hold_after(&self.ending(), wish.map(Duration::from_secs)) {
+            self.step = Step::Held;
+            self.held_until = Some(Instant::now() + span);
+            return Change::Held {
+                until: towline_host::clock::now().plus_millis(span.as_secs() * 1000),
+            };
         }
+        self.step = Step::Done;
+        Change::Done
     }
 
     fn wake_held(&mut self) -> Change {

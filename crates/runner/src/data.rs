@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use towline_core::cluster::LogSource;
-use towline_wire::layout::log_name;
+use towline_wire::log_name::LogName;
 use towline_wire::runner::{Assignment, DataOrder, DataWord};
 
 /// The hidden verb that starts it.
@@ -38,7 +38,7 @@ impl DataProcess {
         folder: &Path,
     ) -> io::Result<Self> {
         let node = assignment.gang.as_ref().map_or(0, |place| place.node);
-        let log = folder.join(log_name(assignment.attempt, LogSource::SetUp(node)));
+        let log = folder.join(LogName::new(assignment.attempt, LogSource::SetUp(node)).file());
         let log = OpenOptions::new()
             .append(true)
             .create(true)

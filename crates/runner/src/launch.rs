@@ -19,7 +19,7 @@ use std::time::Duration;
 use towline_core::cluster::{GpuMake, LogSource};
 use towline_core::rank::{Gang, Place, node_variables, rank_variables};
 use towline_core::resolve::Runtime;
-use towline_wire::layout::log_name;
+use towline_wire::log_name::LogName;
 use towline_wire::runner::Assignment;
 
 /// How long a runtime may take to remove a container.
@@ -130,7 +130,9 @@ impl Launch<'_> {
             .and_then(|()| order_file.rewind())
             .map_err(start_error)?;
         let source = LogSource::SetUp(self.nodes().start);
-        let path = self.folder.join(log_name(self.assignment.attempt, source));
+        let path = self
+            .folder
+            .join(LogName::new(self.assignment.attempt, source).file());
         let log_error = |source| LaunchError::Log {
             path: path.display().to_string(),
             source,
@@ -296,7 +298,9 @@ impl Launch<'_> {
         source: LogSource,
         own: Vec<(&'static str, String)>,
     ) -> Result<Process, LaunchError> {
-        let path: PathBuf = self.folder.join(log_name(self.assignment.attempt, source));
+        let path: PathBuf = self
+            .folder
+            .join(LogName::new(self.assignment.attempt, source).file());
         let log_error = |source| LaunchError::Log {
             path: path.display().to_string(),
             source,

@@ -15,6 +15,7 @@ pub mod crew;
 mod data;
 mod end_signal;
 pub mod far;
+mod gang;
 mod guard;
 mod inner;
 pub mod journal;

@@ -1,6 +1,5 @@
-//! The daemon's pen: writes are ordered one by one and put into the history together, whatever
-//! has come in one transaction. There is no thread in between: waking one would take longer than
-//! most of what it had to do.
+//! Batches the daemon's writes: they are queued one by one, and written into the history in one
+//! transaction. There is no writer thread, because waking one would take longer than most writes.
 
 use std::sync::Arc;
 use towline_core::event::RunEvent;
@@ -10,10 +9,10 @@ use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::{Batch, History, RunKey};
 
-/// One thing to write.
+/// One write.
 #[derive(Debug, Clone)]
 pub(crate) enum Write {
-    /// With an intent, the submission's one run is about to start.
+    /// A new submission. With an intent, its one run is about to start.
     Submit {
         plan: Arc<Plan>,
         state: RunState,
@@ -32,10 +31,10 @@ pub(crate) enum Write {
     ForgetUnused,
 }
 
-/// What a write gave.
+/// The result of a write.
 #[derive(Debug, Clone)]
 pub(crate) enum Written {
-    /// The keys of the new runs; `None` when the submission was there already.
+    /// The keys of the new runs; `None` if the history already had the submission.
     Submitted(Option<Vec<RunKey>>),
     Event(i64),
     Forgotten(bool),
@@ -54,15 +53,14 @@ enum Order<M> {
     Read(Reading<M>),
 }
 
-/// Takes orders, and carries them out together when told to. What follows an order comes back as
-/// messages `M` of the daemon.
+/// A queue of writes and reads, carried out together by `flush`. Each of them produces a message
+/// `M` for the daemon.
 pub(crate) struct Ledger<M> {
     history: History,
     orders: Vec<Order<M>>,
-    /// Why the first order could not be written. It and all behind it are tried again later, in
-    /// their order.
+    /// Why the first write failed. It and all behind it are tried again later, in their order.
     stalled: Option<Error>,
-    /// A retry was asked for.
+    /// The daemon asked for a retry.
     retrying: bool,
 }
 
@@ -82,7 +80,7 @@ impl<M> Ledger<M> {
         &self.history
     }
 
-    /// Orders a write of all or nothing; with `durable` what follows comes when it is on disk.
+    /// Queues a write of all or nothing. With `durable` its message comes after it is on disk.
     pub(crate) fn write(
         &mut self,
         writes: Vec<Write>,
@@ -96,7 +94,7 @@ impl<M> Ledger<M> {
         });
     }
 
-    /// Orders a read, which sees every write ordered before it.
+    /// Queues a read, which sees every write queued before it.
     pub(crate) fn read(&mut self, reading: impl FnOnce(&History) -> M + 'static) {
         self.orders.push(Order::Read(Box::new(reading)));
     }
@@ -106,7 +104,7 @@ impl<M> Ledger<M> {
         !self.orders.is_empty() && (self.stalled.is_none() || self.retrying)
     }
 
-    /// Whether something ordered is not written yet.
+    /// Whether nothing is queued.
     pub(crate) const fn is_empty(&self) -> bool {
         self.orders.is_empty()
     }
@@ -121,10 +119,10 @@ impl<M> Ledger<M> {
         self.retrying = true;
     }
 
-    /// Carries out everything ordered, in one transaction where it can.
+    /// Carries out everything that is queued, in one transaction if possible.
     ///
-    /// An order that fails and must not be lost keeps its place, and no write behind it is carried
-    /// out: what the later one does may rest on the earlier one (a journal is removed because its
+    /// A write that fails and must not be lost keeps its place, and no write behind it is carried
+    /// out, because a later write may depend on the earlier one (a journal is removed because its
     /// run's end is in the history). Submissions and removals behind it are refused with the same
     /// error. Reads are answered from what is written.
     pub(crate) fn flush(&mut self) -> Vec<M> {
@@ -151,7 +149,7 @@ impl<M> Ledger<M> {
         answers
     }
 
-    /// One transaction for the whole group; when that fails, one each, up to the first that must
+    /// One transaction for the whole group. If that fails, one per write, up to the first that must
     /// not be lost.
     fn commit(&mut self, group: Group<M>, answers: &mut Vec<M>) {
         if group.is_empty() {
@@ -161,7 +159,7 @@ impl<M> Ledger<M> {
             let durable = group.iter().any(|(_, durable, _)| *durable);
             let all: Vec<&Write> = group.iter().flat_map(|(writes, ..)| writes).collect();
             let written = apply(&self.history, &all, durable);
-            // The room that is missing may be what the log itself takes.
+            // The write-ahead log itself may take the missing space.
             let written = if written.is_err() && self.history.shrink_log() {
                 apply(&self.history, &all, durable)
             } else {

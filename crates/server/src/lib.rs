@@ -1,6 +1,7 @@
-//! The daemon: the local queue and its scheduler, the runners' keeper, the only writer of the
-//! history for runs on this machine. It can be killed at any moment: runs go on without it, and
-//! the next one takes up where it left.
+//! The daemon and the site. The daemon holds the local queue and its scheduler, starts runners,
+//! talks to far clusters, keeps tunnels open, runs automatic backups, and is the only writer of the
+//! history. It can be killed at any moment: runs go on without it, and the next daemon takes over.
+//! The site is `tow` on a login host.
 
 mod daemon;
 mod ledger;

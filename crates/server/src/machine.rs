@@ -15,7 +15,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// CPUs and memory at once; GPUs by count only, until [`look_at_gpus`] has asked for more.
+    /// Finds CPUs and memory at once; GPUs by count only, until [`look_at_gpus`] has queried them.
     pub(crate) fn new(limits: Limits) -> Self {
         let size = machine_size(&limits);
         let count = limits.gpus.unwrap_or_else(gpus::count_quickly);
@@ -48,8 +48,8 @@ impl Machine {
     }
 }
 
-/// The GPUs with who uses them; starts programs, so it takes its time. A declared number wins
-/// over what is found: fewer limits, more are taken at their word.
+/// The GPUs with their users. Starts programs, so it takes time. A number from the configuration
+/// wins over the number found: a smaller one limits, a larger one is believed.
 pub(crate) fn look_at_gpus(limits: Limits, ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
     let mut found = gpus::detect(ours);
     match limits.gpus.map(|count| count as usize) {

@@ -1,21 +1,21 @@
 //! The local scheduler: pure, one call, one decision.
 //!
-//! Order: tier, then submission. What fits starts. The first that does not fit is the *head*: it
-//! may have `basic` runs preempted for it, and nothing behind it may start unless it cannot delay
-//! the head: it ends by its own limit before the head can start, or it leaves the head what it
-//! needs. A run without a limit counts as endless; while the head waits for an endless one, which
-//! may end at any moment, only what leaves the head its needs already now may pass it.
+//! Order: tier, then submission. A run that fits starts. The first run that does not fit is the
+//! *head*. `basic` runs may be preempted for it. A run behind it may start only if that cannot
+//! delay the head: either it ends by its own limit before the head can start, or it leaves the head
+//! enough. A run without a limit counts as endless. While the head waits for an endless run, which
+//! may end at any moment, a run may pass the head only if it leaves the head enough right now.
 
 use std::collections::BTreeSet;
 use towline_backends::local::render::Need;
 use towline_core::job::Tier;
 
-/// What there is to hand out.
+/// What the machine has to hand out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Capacity {
     pub cpus: u32,
     pub memory: u64,
-    /// Indices of GPUs that nobody else keeps busy.
+    /// Indices of GPUs that no other user keeps busy.
     pub gpus: BTreeSet<u32>,
 }
 
@@ -25,7 +25,7 @@ pub struct Waiting {
     pub key: i64,
     pub tier: Tier,
     pub need: Need,
-    /// Milliseconds it takes at most.
+    /// Its time limit in milliseconds.
     pub limit: Option<u64>,
 }
 
@@ -36,9 +36,9 @@ pub struct Holding {
     pub tier: Tier,
     pub need: Need,
     pub gpus: BTreeSet<u32>,
-    /// When it ends at the latest, in milliseconds; endless without.
+    /// When it ends at the latest, in milliseconds; none if it has no limit.
     pub ends_at: Option<u64>,
-    /// It is being ended already: for the user, or for a higher tier.
+    /// It is ending already: cancelled by the user, or preempted.
     pub leaving: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct Decision {
     pub preempt: Vec<i64>,
 }
 
-/// Amounts that are free; kept apart from which GPUs they are.
+/// Free amounts. Which GPUs they are is decided elsewhere.
 #[derive(Debug, Clone, Copy)]
 struct Free {
     cpus: u32,
@@ -73,7 +73,8 @@ impl Free {
         self.memory += need.memory;
         self.gpus += need.gpus;
     }
-    /// Whether `need` can be taken and the head's need is still there, wherever the two meet.
+    /// Whether `need` can be taken and the head's need still fits, in every resource that both
+    /// need.
     const fn leaves(&self, need: &Need, head: &Need) -> bool {
         (need.cpus == 0 || need.cpus + head.cpus <= self.cpus)
             && (need.memory == 0 || need.memory + head.memory <= self.memory)
@@ -81,17 +82,17 @@ impl Free {
     }
 }
 
-/// The first that does not fit, and when it could.
+/// The first run that does not fit, and when it could start.
 struct Head<'w> {
     waiting: &'w Waiting,
-    /// When it can start at the latest, if every limit is kept; `None` while an endless run is in
-    /// the way.
+    /// When it can start at the latest, if every run keeps its limit; `None` while it waits for an
+    /// endless run.
     shadow: Option<u64>,
-    /// What is left beside it then.
+    /// What is free beside it then.
     spare: Free,
 }
 
-/// Decides over `waiting`, which is in scheduling order (tier, then key).
+/// Decides about `waiting`, which is in scheduling order (tier, then key).
 pub fn decide<'w>(
     capacity: &Capacity,
     waiting: impl IntoIterator<Item = &'w Waiting>,
@@ -153,7 +154,7 @@ fn may_pass(run: &Waiting, head: &mut Head<'_>, free: &Free, now: u64) -> bool {
     ends_before || beside
 }
 
-/// When the head can start, if everything ends by its limit.
+/// When the head can start, if every run ends by its limit.
 fn reserve<'w>(
     head: &'w Waiting,
     free: Free,
@@ -170,7 +171,7 @@ fn reserve<'w>(
     for (index, (end, need)) in ends.iter().enumerate() {
         then.give(need);
         if then.fits(&head.need) {
-            // Everything that ends at the same moment is free as well.
+            // Runs that end at the same moment free their parts as well.
             let mut spare = then;
             ends[index + 1..]
                 .iter()
@@ -221,7 +222,7 @@ fn victims(head: &Waiting, free: &Free, holding: &[Holding]) -> Vec<i64> {
     if !then.fits(&head.need) {
         return Vec::new();
     }
-    // One that turned out not to be needed is spared.
+    // A run that is not needed after all is spared.
     let mut index = 0;
     while index < chosen.len() {
         let mut without = then;

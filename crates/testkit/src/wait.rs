@@ -1,11 +1,12 @@
 //! Waiting on conditions, never on time alone.
 
 use std::time::{Duration, Instant};
+use towline_host::backoff::Backoff;
 
 /// Calls `condition` until it returns a value; fails the test with `what` after a minute.
 pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
-    let mut pause = Duration::from_millis(1);
+    let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
     loop {
         if let Some(value) = condition() {
             return value;
@@ -14,8 +15,7 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
             begun.elapsed() < Duration::from_secs(60),
             "waited a minute for {what}"
         );
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(Duration::from_millis(50));
+        std::thread::sleep(backoff.pause());
     }
 }
 

@@ -1,10 +1,11 @@
-//! Words before parsing: options may stand before or after the verb, and ACT's habits work.
+//! Prepares the arguments for the parser: options may stand before or after the verb, and ACT's
+//! options work.
 
 use crate::cli::Cli;
 use clap::CommandFactory;
 use std::ffi::{OsStr, OsString};
 
-/// ACT's options that take a value and that no verb has under that name.
+/// ACT's options with a value that no verb has under that name.
 const OLD_WITH_VALUE: [&str; 6] = [
     "--num_gpu",
     "-f",
@@ -13,7 +14,7 @@ const OLD_WITH_VALUE: [&str; 6] = [
     "--resubmit_to",
     "--max",
 ];
-/// ACT's and qd's options before the verb that change nothing here. The last four take a value.
+/// Options of ACT and qd before the verb that have no effect here. The last four take a value.
 const WITHOUT_EFFECT: [&str; 13] = [
     "-no-wl",
     "-no-dt",
@@ -54,7 +55,7 @@ fn takes_value(word: &OsStr) -> bool {
     })
 }
 
-/// What an old option before the verb becomes: words for a submission, or none with a note.
+/// An old option before the verb: arguments for a submission, or only a note.
 struct Old {
     words: Vec<OsString>,
     takes_value: bool,
@@ -88,8 +89,8 @@ fn old_option(word: &OsStr) -> Option<Old> {
     })
 }
 
-/// Moves options that stand before the verb behind it: `tow -n 8 submit x` is `tow submit -n 8 x`.
-/// There `-f` means ACT's from-cluster. Old options without effect are taken out, with a note.
+/// Moves options before the verb behind it: `tow -n 8 submit x` becomes `tow submit -n 8 x`. Before
+/// the verb `-f` means ACT's from-cluster. Old options without effect are removed, with a note.
 pub(crate) fn normalise(words: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_else(|| "tow".into());

@@ -1,4 +1,4 @@
-//! The command line: every verb with its help. What a verb does is in `commands/<verb>.rs`.
+//! The command line: every verb with its help. The code of a verb is in `commands/<verb>.rs`.
 
 use crate::commands::{
     abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get,
@@ -23,7 +23,7 @@ pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) verb: Verb,
 
-    /// Print one JSON value instead of text for people.
+    /// Print one JSON value instead of text.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -87,8 +87,8 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Whether it only looks, or ends something: configuration that is not trusted is no reason to
-    /// refuse it.
+    /// Whether the verb only reads, or ends something. Such a verb is not refused because of
+    /// untrusted configuration.
     pub(crate) const fn reads_only(&self) -> bool {
         matches!(
             self,
@@ -116,9 +116,8 @@ impl Verb {
     }
 }
 
-/// Parses one of the verbs that are called in loops without making all the others first. `None`
-/// when it is another verb, or anything is wrong: then the whole command line is the judge, and
-/// its words are the same as ever.
+/// Parses verbs that scripts call in loops, without building the whole command line. `None` for any
+/// other verb and for any error: then the whole parser decides, and its messages stay the same.
 pub(crate) fn parse_quickly(words: &[OsString]) -> Option<Cli> {
     match words.get(1)?.to_str()? {
         "submit" => one(words, "submit", submit::Args::augment_args, Verb::Submit),

@@ -1,5 +1,5 @@
-//! What every verb is given: the folders, the layers and the history, each made when first asked
-//! for.
+//! The context of every verb: folders, configuration layers and history, each opened when first
+//! needed.
 
 use crate::output;
 use crate::wiring::means::OwnMeans;
@@ -26,8 +26,8 @@ pub(crate) fn terminal() -> Terminal {
 
 pub(crate) struct Context {
     pub(crate) json: bool,
-    /// The verb only reads: configuration that is not trusted is left out and said, and no reason
-    /// to refuse.
+    /// The verb only reads: untrusted configuration is left out with a note, and is no reason to
+    /// refuse.
     reads_only: bool,
     folder: OnceCell<PathBuf>,
     environment: OnceCell<Environment>,
@@ -47,7 +47,8 @@ impl Context {
         }
     }
 
-    /// For what `ssh` starts by itself: with this state folder, whatever the environment says.
+    /// The context for a process that `ssh` starts: with this state folder, whatever the
+    /// environment says.
     pub(crate) fn of(state: &str) -> Self {
         let context = Self::new(false, true);
         let _ = context.state.set(StateFolder::new(state));
@@ -85,8 +86,8 @@ impl Context {
         Ok(self.layers.get().expect("set above"))
     }
 
-    /// Reads the layers. What the user has not agreed to does not count; a verb that acts asks
-    /// about it, or is refused.
+    /// Reads the layers. Configuration that the user has not trusted is left out; a verb that acts
+    /// asks about it, or is refused.
     fn load_layers(&self) -> Result<Layers> {
         let sources = Sources::find(self.folder()?, self.environment());
         if !self.reads_only {
@@ -106,7 +107,7 @@ impl Context {
         Ok(loaded)
     }
 
-    /// The state folder. Another user's is neither read nor written.
+    /// The state folder. A folder of another user is neither read nor written.
     pub(crate) fn state(&self) -> Result<&StateFolder> {
         if self.state.get().is_none() {
             let folder = surroundings::state_folder()?;
@@ -123,13 +124,14 @@ impl Context {
         Ok(self.state.get().expect("set above"))
     }
 
-    /// The history, for reading; an error with a next step when there is none.
+    /// The history, for reading; an error with a next step if there is none.
     pub(crate) fn history(&self) -> Result<History> {
         if let Some(history) = self.maybe_history()? {
             return Ok(history);
         }
         let error = Error::not_found("there is no run yet").hint("begin with `tow run echo hello`");
-        // Whoever has a far cluster may look for what another machine or tool submitted there.
+        // With a far cluster, the user may look for runs that another machine or tool submitted
+        // there.
         let has_far = self.layers().is_ok_and(|layers| {
             layers
                 .config
@@ -138,8 +140,8 @@ impl Context {
                 .any(|cluster| !cluster.is_here())
         });
         let elsewhere = has_far.then(|| {
-            "what a cluster itself knows: `tow ps --remote`; `tow \
-            adopt ID` takes it into the history here"
+            "`tow ps --remote` lists what a cluster itself knows; `tow adopt ID` takes a run into \
+                the history here"
                 .to_owned()
         });
         Err(error.maybe_hint(elsewhere))
@@ -156,7 +158,7 @@ impl Context {
         Ok(history)
     }
 
-    /// A cluster by its name. Nothing is asked of it yet.
+    /// A cluster by its name. Makes no call to it yet.
     pub(crate) fn cluster(&self, name: &str) -> Result<OpenCluster> {
         let named = self.definition(name)?;
         let cluster = registry::open(&named, &OwnMeans::new(self.state()?))?;
@@ -167,14 +169,14 @@ impl Context {
         })
     }
 
-    /// A cluster as the configuration has it.
+    /// The configuration of a cluster.
     pub(crate) fn definition(&self, name: &str) -> Result<NamedCluster> {
         let definition = match self.layers()?.cluster(name) {
             Ok(cluster) => cluster,
-            // A run knows its cluster also from where the configuration does not name it.
+            // A run's cluster is known even in a folder whose configuration does not name it.
             Err(error) => self.known_cluster(name)?.ok_or(error)?,
         };
-        // What is said about this machine counts for every name that it has.
+        // The settings of this machine apply to every name of the local cluster.
         let definition = if definition.is_here() {
             self.layers()?.this_machine()
         } else {
@@ -183,7 +185,7 @@ impl Context {
         self.with_caller(|caller| registry::define(name, definition, caller))
     }
 
-    /// Does something that depends on where the user stands.
+    /// Calls `act` with the user's folder, home and environment.
     pub(crate) fn with_caller<T>(&self, act: impl FnOnce(&Caller<'_>) -> Result<T>) -> Result<T> {
         let folder = self.folder()?;
         act(&Caller {
@@ -196,7 +198,7 @@ impl Context {
 }
 
 impl Context {
-    /// Refuses a name that is no cluster's: not in the configuration, and no run was ever there.
+    /// Refuses an unknown cluster: it is not in the configuration, and no run was ever there.
     pub(crate) fn check_cluster(&self, name: &str) -> Result<()> {
         let layers = self.layers()?;
         if layers.has_cluster(name) || self.known_cluster(name)?.is_some() {
@@ -217,12 +219,14 @@ impl Context {
         }
     }
 
-    /// A far cluster as it was when something was last submitted to it.
+    /// A far cluster as it was at the last submission to it.
     fn known_cluster(&self, name: &str) -> Result<Option<Cluster>> {
         let known = NamedCluster::read(&self.state()?.cluster(name, "definition"));
         let known = known.map_err(|error| {
-            Error::refused(format!("what is known of cluster `{name}` cannot be read"))
-                .source_error(error)
+            Error::refused(format!(
+                "the stored configuration of cluster `{name}` cannot be read"
+            ))
+            .source_error(error)
         })?;
         Ok(known.map(|named| named.cluster))
     }

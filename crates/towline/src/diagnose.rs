@@ -1,10 +1,10 @@
-//! The edge: an error becomes a message, hints and an exit code. Nowhere else.
+//! The only place where an error becomes a message, hints and an exit code.
 
 use crate::output::{self, Paint, paint, stderr_has_colour};
 use towline_core::Error;
 use towline_wire::report::Failure;
 
-/// Prints the error and gives its exit code.
+/// Prints the error and returns its exit code.
 pub(crate) fn report(error: &Error, json: bool) -> u8 {
     let code = error.kind().exit_code();
     if json {

@@ -36,7 +36,7 @@ fn version() -> ExitCode {
     )))
 }
 
-/// The code to leave with when all that was to do was to print.
+/// The exit code of a verb that only prints.
 fn written(result: Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -44,7 +44,7 @@ fn written(result: Result<()>) -> ExitCode {
     }
 }
 
-/// A text argument; what is not text cannot be stored.
+/// An argument as text. An argument that is not UTF-8 is refused.
 fn text(word: OsString) -> Result<String> {
     word.into_string()
         .map_err(|word| Error::usage(format!("`{}` is not UTF-8 text", word.to_string_lossy())))

@@ -1,4 +1,4 @@
-//! What is kept of far clusters in the state folder.
+//! Files about far clusters in the state folder.
 
 use crate::runner::Variables;
 use serde::{Deserialize, Serialize};
@@ -9,12 +9,12 @@ use towline_core::network;
 use towline_core::redact::looks_like_credential;
 use towline_core::time::Moment;
 
-/// A cluster as the configuration last had it.
+/// A cluster as it was last configured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NamedCluster {
     pub name: String,
     pub cluster: Cluster,
-    /// Of the caller's environment, what signing in there needs.
+    /// The variables of the client that signing in there needs.
     #[serde(default, skip_serializing_if = "is_empty")]
     pub variables: Variables,
 }
@@ -23,16 +23,16 @@ fn is_empty(variables: &Variables) -> bool {
     variables.0.is_empty()
 }
 
-/// What a platform gives a machine to be somebody: of no use elsewhere.
+/// Secrets that a platform gives to one machine: useless on another.
 const OF_THE_PLATFORM: [&str; 2] = ["IDENTITY_HEADER", "MSI_SECRET"];
 
 impl NamedCluster {
-    /// As it was kept; `None` where it never was.
+    /// Reads the stored configuration; `None` if there is none.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         read(path)
     }
 
-    /// What may be kept on disk after its runs: no secret of the user's.
+    /// The part that may stay on disk after its runs: without the user's secrets.
     #[must_use]
     pub fn lasting(&self) -> Self {
         let is_secret = |name: &str, value: &str| {
@@ -55,7 +55,7 @@ impl NamedCluster {
     }
 }
 
-/// When it was last heard of.
+/// When the cluster last answered.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClusterStatus {
     pub seen: Option<Moment>,
@@ -64,13 +64,13 @@ pub struct ClusterStatus {
     pub trouble: Option<String>,
     #[serde(default)]
     pub hints: Vec<String>,
-    /// When that was found.
+    /// When that trouble was noticed.
     #[serde(default)]
     pub at: Option<Moment>,
 }
 
 impl ClusterStatus {
-    /// As it was last written; `None` where it never was.
+    /// Reads the last status; `None` if there is none.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         read(path)
     }

@@ -1,25 +1,24 @@
-//! A run whose nodes share no file system and have no scheduler's commands beside them: the service
-//! starts `tow __crew` once on every node. Node 0 leads; the others call it over the network. What
-//! they are to do lies in files that the service brings, what they tell goes into folders that it
-//! carries away, as objects of a datastore: the stage.
+//! A run whose nodes share no file system and cannot use a scheduler's commands: the service starts
+//! `tow __crew` once on every node. Node 0 leads; the others connect to it over the network. The
+//! service brings their orders as files. It uploads the folders that they write to as objects of a
+//! datastore: the stage.
 //!
 //! | object, below the stage | is |
 //! |---|---|
 //! | `bin/tow-DIGEST` | the program |
 //! | `snapshots/…` | code, as everywhere |
 //! | `submissions/ID.json` | a [`CrewOrder`] |
-//! | `news/RUN.json` | a [`StatusDocument`], written anew by the leader whenever something changes |
-//! | `runs/RUN/news.draft` | the same, written just before: one of the two is whole, whenever the leader is killed |
-//! | `runs/RUN/news.json` | the same, when it is the last |
-//! | `runs/RUN/cancel` | the run is to end; looked for when a signal comes |
+//! | `news/RUN.json` | a [`StatusDocument`], rewritten by the leader at every change |
+//! | `runs/RUN/news.draft` | the same, written just before: if the leader is killed, one of the two is complete |
+//! | `runs/RUN/news.json` | the last status document |
+//! | `runs/RUN/cancel` | the run is cancelled; read when a signal comes |
 //! | `runs/RUN/logs/attempt-1.rank-0/000000` | a part of a log; each but the last has [`LOG_PART_BYTES`] bytes |
-//! | `runs/RUN/outputs/…` | what node 0 left in `outputs`, below where it started |
+//! | `runs/RUN/outputs/…` | the files that node 0 left in `outputs`, below its start folder |
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
 use towline_core::cluster::AttemptReport;
-use towline_core::cluster::LogSource;
 use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
@@ -28,29 +27,29 @@ use towline_core::time::Moment;
 /// NAME=PATH]…`, on every node.
 pub const CREW_VERB: &str = "__crew";
 
-/// Bytes of a log that lie in one object.
+/// The size of a log part, except for the last.
 pub const LOG_PART_BYTES: u64 = 1 << 20;
 
 pub const CREW_VERSION: u32 = 1;
 
-/// What a submission is, for the nodes that carry it. The user's secrets are not in it.
+/// A submission, as its nodes get it. It does not contain the user's secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrewOrder {
     pub version: u32,
     pub plan: Plan,
     pub grace_millis: u64,
-    /// Seconds between collections of what a run writes.
+    /// Seconds between two uploads of a run's output.
     pub collect_every: u64,
-    /// By this its nodes know each other.
+    /// The token by which its nodes recognise each other.
     #[serde(rename = "word")]
     pub shared_token: SharedToken,
-    /// Where its secrets are kept.
+    /// The place of its secrets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<SecretPlace>,
 }
 
-/// What a node shows to the leader to be let in: random, made for one submission. It is written where
-/// only the job can read it, and printed nowhere.
+/// The random token that a node shows to the leader, made for one submission. It is written only
+/// where the job can read it, and never printed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SharedToken(String);
@@ -72,14 +71,14 @@ impl std::fmt::Debug for SharedToken {
 pub struct SecretPlace {
     /// `https://NAME.vault.azure.net`
     pub vault: String,
-    /// The vault's name of each, by ours: a variable, or a reference of a datastore.
+    /// The vault's name of each secret, by our name: a variable, or a reference of a datastore.
     pub names: BTreeMap<String, String>,
-    /// Which identity, where the node has several.
+    /// The identity to use, if the node has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
 }
 
-/// What is known of a run, by its leader.
+/// The state of a run, written by its leader.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StatusDocument {
     pub version: u32,
@@ -88,11 +87,11 @@ pub struct StatusDocument {
     pub attempts: Vec<AttemptReport>,
 }
 
-/// What a node says to the leader, in frames.
+/// A message of a node to the leader, in frames.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromNode {
-    /// First: who it is, and that it belongs.
+    /// The first message: who the node is, and the token that proves it.
     Here {
         #[serde(rename = "word")]
         shared_token: SharedToken,
@@ -101,17 +100,17 @@ pub enum FromNode {
     },
     /// Its set-up or its ranks have begun.
     Started { attempt: u32 },
-    /// Nothing of that attempt is alive there, and what it printed was sent away.
+    /// No process of that attempt is alive there, and its logs are uploaded.
     Ended { attempt: u32, ending: Ending },
-    /// A sign of life.
+    /// A heartbeat.
     Alive,
 }
 
-/// What the leader says to a node.
+/// A message of the leader to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToNode {
-    /// Carry this attempt.
+    /// Start this attempt.
     Begin {
         attempt: u32,
         hosts: Vec<String>,
@@ -121,7 +120,7 @@ pub enum ToNode {
     Stop {
         attempt: u32,
     },
-    /// All is over: leave with this code.
+    /// The job is over: exit with this code.
     Leave {
         code: i32,
     },
@@ -130,10 +129,9 @@ pub enum ToNode {
 
 /// Names of objects below the stage.
 pub mod keys {
-    use super::LogSource;
     use towline_core::RunId;
 
-    /// The folder of a run whose files are kept.
+    /// The folder of a run whose files are uploaded.
     pub const OUTPUTS: &str = "outputs";
 
     pub fn program(digest: &str) -> String {
@@ -160,52 +158,8 @@ pub mod keys {
     pub fn logs(run: &RunId) -> String {
         format!("runs/{run}/logs/")
     }
-    /// Below a run: the folder of one log.
-    pub fn log(attempt: u32, source: LogSource) -> String {
-        match source {
-            LogSource::Rank(rank) => format!("logs/attempt-{attempt}.rank-{rank}"),
-            LogSource::SetUp(node) => format!("logs/attempt-{attempt}.setup-{node}"),
-        }
-    }
-    /// The name of a part in that folder.
+    /// The name of a part in the folder of its log, [`crate::log_name::LogName::folder`].
     pub fn part(index: u64) -> String {
         format!("{index:06}")
-    }
-    /// `attempt-1.rank-0/000000`, below the folder of logs.
-    pub fn parse_part(name: &str) -> Option<(u32, LogSource, u64)> {
-        let (log, index) = name.split_once('/')?;
-        let (attempt, source) = log.strip_prefix("attempt-")?.split_once('.')?;
-        let source = match source.split_once('-')? {
-            ("rank", number) => LogSource::Rank(number.parse().ok()?),
-            ("setup", number) => LogSource::SetUp(number.parse().ok()?),
-            _ => return None,
-        };
-        Some((attempt.parse().ok()?, source, index.parse().ok()?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_part_is_read_as_it_is_named() {
-        for source in [LogSource::Rank(0), LogSource::Rank(31), LogSource::SetUp(2)] {
-            let name = format!("{}/{}", keys::log(12, source), keys::part(3));
-            assert_eq!(
-                keys::parse_part(name.strip_prefix("logs/").expect("below")),
-                Some((12, source, 3))
-            );
-        }
-        for odd in [
-            "",
-            "x",
-            "attempt-1/0",
-            "attempt-1.rank-x/0",
-            "attempt-1.rank-0/",
-            "attempt-1.rank-0/0/1",
-        ] {
-            assert_eq!(keys::parse_part(odd), None, "{odd}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Between `tow` and its daemon, on a private unix socket.
+//! The protocol between `tow` and its daemon, on a private unix socket.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Hello {
     pub protocol: u32,
     pub version: String,
     pub request: Request,
-    /// Whoever asks wants to see every second that the daemon is at work: an empty frame.
+    /// The client wants a heartbeat every second: an empty frame.
     #[serde(default)]
     pub signs_of_life: bool,
 }
@@ -38,7 +38,7 @@ impl Hello {
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     Status,
-    /// Leave now; runs go on without it.
+    /// Exit now; runs go on without the daemon.
     Stop,
     Submit(Box<Submit>),
     Cancel {
@@ -51,11 +51,11 @@ pub enum Request {
         #[serde(default)]
         logs: bool,
     },
-    /// Look at the cluster of a far run now; answered when what was seen is written down.
+    /// Look at the cluster of a far run now; answered when the result is in the history.
     Refresh {
         run: RunId,
     },
-    /// Bring what is new of the logs of a far run.
+    /// Fetch the new log bytes of a far run.
     BringLogs {
         run: RunId,
     },
@@ -70,16 +70,16 @@ pub enum Request {
         #[serde(default)]
         limits: Limits,
     },
-    /// Drop what is kept of an ended run.
+    /// Remove an ended run from the history.
     Forget {
         runs: Vec<RunId>,
-        /// Their clusters have dropped what they kept of them, or are to keep it.
+        /// Its cluster has deleted its files, or is to keep them.
         #[serde(default)]
         told: bool,
     },
-    /// Automatic backups that are wanted are others than before.
+    /// The set of automatic backups has changed.
     Workspaces,
-    /// Have a wanted tunnel supervised; its status now and at every change.
+    /// Keep a wanted tunnel supervised; replies with its status now and at every change.
     Tunnel {
         name: String,
     },
@@ -92,12 +92,12 @@ pub struct Submit {
     pub secrets: PrivateSecrets,
     #[serde(default)]
     pub limits: Limits,
-    /// Where it goes, if that is not this machine.
+    /// The cluster that it goes to; none for this machine.
     #[serde(default)]
     pub cluster: Option<crate::cluster::NamedCluster>,
 }
 
-/// What the configuration says about this machine.
+/// The configured size of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Limits {
     #[serde(default)]
@@ -135,21 +135,21 @@ impl<'de> Deserialize<'de> for PrivateSecrets {
 pub enum Reply {
     Status(Status),
     Stopping,
-    /// On disk: from here on the runs happen.
+    /// The submission is on disk: from now on the runs will happen.
     Submitted {
         runs: Vec<RunId>,
     },
-    /// The end is asked for, on disk.
+    /// The cancel is on disk.
     Cancelling {
         runs: Vec<RunId>,
         already_ended: Vec<RunId>,
     },
-    /// Where a watched run stands when the watch begins.
+    /// The state of a watched run when the watch begins.
     State {
         run: RunId,
         state: RunState,
     },
-    /// What happened to a watched run, and where it stands after it.
+    /// An event of a watched run, and the state after it.
     Event {
         recorded: Recorded,
         state: RunState,
@@ -175,7 +175,7 @@ pub enum Reply {
     Refused(Refusal),
 }
 
-/// What the daemon knows of one run.
+/// The daemon's knowledge of one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Observation {
@@ -183,7 +183,7 @@ pub enum Observation {
         state: Box<RunState>,
         native: String,
     },
-    /// It never heard of the run.
+    /// It does not know the run.
     Gone,
 }
 
@@ -197,8 +197,8 @@ pub struct Status {
     pub running: usize,
     pub runners: usize,
     pub memory_bytes: u64,
-    /// Why nothing can be written down at present: a full disk. Runs go on; starts and ends wait
-    /// for it.
+    /// Why nothing can be written at present, such as a full disk. Runs go on; starts and ends
+    /// wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
@@ -208,14 +208,14 @@ pub struct Status {
 pub struct Explanation {
     /// Runs before it in the queue.
     pub ahead: usize,
-    /// "1 GPU", "4 CPUs", "16G memory": what is missing now.
+    /// What is missing now: "1 GPU", "4 CPUs", "16G memory".
     pub waits_for: Vec<String>,
-    /// Who holds it.
+    /// The runs that hold it.
     pub held_by: Vec<RunId>,
     pub text: String,
 }
 
-/// A refusal of the daemon, in the shape of our errors.
+/// A refusal of the daemon, with the parts of our errors.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Refusal {
     pub kind: RefusalKind,
@@ -229,10 +229,10 @@ pub struct Refusal {
 pub enum RefusalKind {
     Refused,
     NotFound,
-    /// The daemon is leaving or speaks another protocol; ask the next one.
+    /// The daemon is exiting or speaks another protocol; ask the next one.
     Leaving,
     Config,
-    /// What would know cannot be reached.
+    /// The service that would know cannot be reached.
     Unreachable,
     Bug,
 }

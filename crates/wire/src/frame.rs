@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, Read, Write};
 
-/// A frame larger than this is not ours.
+/// A larger frame cannot be one of ours.
 pub const MAX_FRAME_BYTES: usize = 256 << 20;
 
-/// An empty frame: whoever sent it is there and has nothing to say yet.
+/// An empty frame: a heartbeat of a sender that has no message yet.
 pub const SIGN_OF_LIFE: [u8; 4] = [0; 4];
 
 /// The bytes of one frame.
@@ -19,7 +19,7 @@ pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
     bytes
 }
 
-/// Collects bytes as they come and gives out whole frames.
+/// Collects bytes as they come and returns complete frames.
 #[derive(Debug, Default)]
 pub struct FrameBuffer {
     bytes: Vec<u8>,
@@ -35,8 +35,7 @@ impl FrameBuffer {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next whole frame, decoded. Empty frames, which say only that somebody is there, are
-    /// passed over.
+    /// The next complete frame, decoded. Skips heartbeats, which are empty frames.
     pub fn next_frame<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         while self.bytes[self.start..].starts_with(&SIGN_OF_LIFE) {
             self.start += SIGN_OF_LIFE.len();
@@ -85,8 +84,7 @@ pub fn read<T: DeserializeOwned>(
     }
 }
 
-/// Reads one frame and not a byte more, so that what follows it can be read as it is. `None` at a
-/// clean end.
+/// Reads one frame and not a byte more, so that raw bytes may follow it. `None` at a clean end.
 pub fn read_exactly<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     let Some(length) = length(from)? else {
         return Ok(None);
@@ -94,7 +92,7 @@ pub fn read_exactly<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Opt
     body(from, length).map(Some)
 }
 
-/// The same, past empty frames, which say only that somebody is there.
+/// The same, but skips heartbeats, which are empty frames.
 pub(crate) fn read_past_signs<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
     loop {
         match length(from)? {

@@ -1,18 +1,18 @@
-//! Signs of life on a line. Who answers sends an empty frame every few seconds, whatever it is at;
-//! who asks gives up a line on which nothing moves. So an answer may take as long as it needs, and
-//! a process that is frozen is told from one that works.
+//! Heartbeats on a connection. The answering side sends an empty frame every few seconds while it
+//! works. The asking side hangs up if nothing arrives. So an answer may take as long as it needs,
+//! and a frozen process differs from a working one.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use towline_core::transport::Session;
 
-/// How often a sign is sent.
+/// How often a heartbeat is sent.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
-/// Without one for this long nobody is there. Longer than ssh takes to find that its connection is
-/// gone, which says more.
+/// How long the other side may be silent. Longer than ssh takes to notice a lost connection,
+/// because the error of ssh says more.
 const LONGEST_SILENCE: Duration = Duration::from_secs(30);
-/// So much is written at once: each piece has all the patience.
+/// How much is written at once: each piece has the whole time limit.
 const WRITE_BYTES: usize = 64 << 10;
 const HEARTBEAT: [u8; 4] = [0; 4];
 
@@ -20,12 +20,12 @@ fn held<T: ?Sized>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The way out of who answers; between answers the signs go over it.
+/// The output of the answering side. Heartbeats are sent on it between answers.
 #[derive(Debug)]
 pub struct HeartbeatOutput<W>(Arc<Mutex<W>>);
 
 impl<W: Write + Send + 'static> HeartbeatOutput<W> {
-    /// The signs begin now and end with this.
+    /// Starts the heartbeats, which end when this is dropped.
     pub fn new(output: W) -> Self {
         Self::every(HEARTBEAT_INTERVAL, output)
     }
@@ -33,14 +33,14 @@ impl<W: Write + Send + 'static> HeartbeatOutput<W> {
     fn every(pause: Duration, output: W) -> Self {
         let output = Arc::new(Mutex::new(output));
         let weak = Arc::downgrade(&output);
-        // Without it whoever asks is only less patient.
+        // Without this thread the asking side only hangs up sooner.
         let _ = std::thread::Builder::new()
             .name("pulse".into())
             .spawn(move || send_heartbeats(&weak, pause));
         Self(output)
     }
 
-    /// For one answer as a whole: no sign comes in between. It is flushed.
+    /// Writes one whole answer, without a heartbeat in between, and flushes.
     pub fn say(&self, answer: impl FnOnce(&mut W) -> io::Result<()>) -> io::Result<()> {
         let mut output = held(&self.0);
         answer(&mut output)?;
@@ -65,22 +65,22 @@ fn send_heartbeats<W: Write>(output: &Weak<Mutex<W>>, pause: Duration) {
     }
 }
 
-/// Since when who asks waits for the line to move, and whether it was given up.
+/// Since when the asking side waits for bytes, and whether it has hung up.
 #[derive(Debug, Default)]
 struct Waiting {
     since: Option<Instant>,
     given_up: bool,
 }
 
-/// The patience of who asks: hangs up when nothing moves.
+/// The time limit of the asking side: hangs up if nothing moves.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SilenceLimit(Arc<Mutex<Waiting>>);
 
-/// A session that its patience may end.
+/// A session that the time limit may end.
 pub(crate) type Shared = Arc<Mutex<Box<dyn Session>>>;
 
 impl SilenceLimit {
-    /// From now on until the session is let go.
+    /// Starts the limit, which lasts until the session is dropped.
     pub(crate) fn with(session: &Shared) -> Self {
         Self::lasting(LONGEST_SILENCE, session)
     }
@@ -88,7 +88,7 @@ impl SilenceLimit {
     fn lasting(limit: Duration, session: &Shared) -> Self {
         let silence_limit = Self::default();
         let (waiting, session) = (Arc::downgrade(&silence_limit.0), Arc::downgrade(session));
-        // Without it a line that hangs is noticed when it breaks.
+        // Without this thread a hung connection shows only when TCP gives up.
         let _ = std::thread::Builder::new()
             .name("line".into())
             .spawn(move || watch(&waiting, &session, limit));
@@ -136,7 +136,7 @@ fn watch(waiting: &Weak<Mutex<Waiting>>, session: &Weak<Mutex<Box<dyn Session>>>
     }
 }
 
-/// One end of a pipe, used with patience.
+/// One end of a pipe, used with the time limit.
 pub(crate) struct Limited<T> {
     inner: T,
     silence_limit: SilenceLimit,
@@ -164,7 +164,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use towline_core::Result;
 
-    /// Its output comes from whoever holds the other end; hung up, it ends.
+    /// A pipe whose output comes from a sender; hanging up ends it.
     struct Pipe(Option<Sender<u8>>);
     struct End(Receiver<u8>);
 

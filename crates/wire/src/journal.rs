@@ -1,5 +1,5 @@
-//! The journal of a runner: one JSON record a line, appended and synced. It, not the history, is
-//! the authority on whether an attempt was begun and how it ended.
+//! The journal of a runner: one JSON record per line, appended and synced. The journal, not the
+//! history, is the authority on whether an attempt was begun and how it ended.
 
 use serde::{Deserialize, Serialize};
 use towline_core::RunId;
@@ -9,7 +9,7 @@ use towline_core::time::Moment;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum JournalRecord {
-    /// Synced before anything of the attempt runs: from here on it was begun.
+    /// Synced before any process of the attempt runs: from now on it was begun.
     Claim {
         run: RunId,
         attempt: u32,
@@ -17,7 +17,7 @@ pub enum JournalRecord {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         gpus: Vec<u32>,
     },
-    /// The processes, with their start times in clock ticks, so that a pid is never trusted alone.
+    /// The processes, with their start times in clock ticks, because a pid alone may be reused.
     Started {
         run: RunId,
         attempt: u32,
@@ -30,7 +30,7 @@ pub enum JournalRecord {
         until: Moment,
         ending: Ending,
     },
-    /// Synced before anybody hears of it.
+    /// Synced before the daemon is told.
     End {
         run: RunId,
         attempt: u32,
@@ -50,7 +50,7 @@ impl JournalRecord {
     }
 }
 
-/// Reads what is whole. A torn last line was never acted upon and is left out.
+/// Reads all complete lines. A torn last line was never acted upon and is left out.
 pub fn parse(bytes: &[u8]) -> Vec<JournalRecord> {
     let whole = bytes
         .iter()

@@ -1,5 +1,6 @@
-//! Where things lie in the state folder. Only names are made here; nothing is opened.
+//! Paths in the state folder. This module only makes names; it opens nothing.
 
+use crate::log_name::LogName;
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
 use towline_core::cluster::LogSource;
@@ -18,18 +19,18 @@ impl StateFolder {
     pub fn history(&self) -> PathBuf {
         self.0.join("history.db")
     }
-    /// Held by the daemon for as long as it lives.
+    /// The daemon holds this lock while it lives.
     pub fn daemon_lock(&self) -> PathBuf {
         self.0.join("daemon.lock")
     }
     pub fn daemon_log(&self) -> PathBuf {
         self.0.join("daemon.log")
     }
-    /// Room that is given up when the disk is full.
+    /// Disk space in reserve, removed when the disk is full.
     pub fn reserve(&self) -> PathBuf {
         self.0.join("reserve")
     }
-    /// What the configuration last said about this machine.
+    /// The last configured size of this machine.
     pub fn limits(&self) -> PathBuf {
         self.0.join("limits.json")
     }
@@ -39,7 +40,7 @@ impl StateFolder {
     pub fn runner_journal(&self, runner: &str) -> PathBuf {
         self.runners().join(format!("{runner}.journal"))
     }
-    /// Names the control group of a runner, where it has one.
+    /// The path of a runner's cgroup, if it has one.
     pub fn runner_group(&self, runner: &str) -> PathBuf {
         self.runners().join(format!("{runner}.cgroup"))
     }
@@ -51,9 +52,9 @@ impl StateFolder {
         self.runs().join(run.as_str())
     }
     pub fn log(&self, run: &RunId, attempt: u32, source: LogSource) -> PathBuf {
-        self.run(run).join(log_name(attempt, source))
+        self.run(run).join(LogName::new(attempt, source).file())
     }
-    /// The tree a run starts in.
+    /// The folder that a run starts in.
     pub fn code(&self, run: &RunId) -> PathBuf {
         self.run(run).join("code")
     }
@@ -61,12 +62,12 @@ impl StateFolder {
     pub fn copies(&self) -> PathBuf {
         self.0.join("copies")
     }
-    /// What is known of far clusters.
+    /// The folder of files about far clusters.
     pub fn clusters(&self) -> PathBuf {
         self.0.join("clusters")
     }
-    /// A far cluster as it was last configured; when it was last heard of; what it has. Names of
-    /// clusters are the user's, and any name is one of a file.
+    /// A file about a far cluster: its configuration, its last answer, its facts. The name is
+    /// encoded, because users may choose any name.
     pub fn cluster(&self, name: &str, what: &str) -> PathBuf {
         let safe: String = name
             .bytes()
@@ -84,49 +85,50 @@ impl StateFolder {
     pub fn ssh(&self) -> PathBuf {
         self.0.join("ssh")
     }
-    /// Tokens of Azure and what is known of its clouds, mode 0700.
+    /// Tokens for Azure and facts about its clouds, mode 0700.
     pub fn azure(&self) -> PathBuf {
         self.0.join("azure")
     }
     pub fn tunnels(&self) -> PathBuf {
         self.0.join("tunnels")
     }
-    /// What is known of one tunnel: `wanted`, `status`, `log`, `lock` and its socket.
+    /// The folder of a tunnel: `wanted`, `status`, `log`, `lock` and its socket.
     pub fn tunnel(&self, name: &str) -> PathBuf {
         self.tunnels().join(name)
     }
-    /// Workspaces that are backed up from here.
+    /// Workspaces that this machine backs up.
     pub fn workspaces(&self) -> PathBuf {
         self.0.join("workspaces")
     }
-    /// Of one workspace: `auto`, `secrets`, `status`, and `lock` where it is.
+    /// A file about one workspace: `auto`, `secrets`, `status`, and `lock` on the machine that has
+    /// it.
     pub fn workspace(&self, name: &str, what: &str) -> PathBuf {
         self.workspaces().join(name).join(what)
     }
-    /// Journals of transfers that may be cut off.
+    /// Journals of transfers that may be interrupted.
     pub fn transfers(&self) -> PathBuf {
         self.0.join("transfers")
     }
-    /// Content and manifests of frozen code; a per-node cache that all runs share.
+    /// Content and manifests of snapshots; a cache that all runs on this machine share.
     pub fn snapshots(&self) -> PathBuf {
         self.0.join("snapshots")
     }
-    /// Held by many who take snapshots, and alone by whoever drops some.
+    /// A lock: shared by processes that take snapshots, exclusive for one that removes some.
     pub fn snapshots_lock(&self) -> PathBuf {
         self.0.join("snapshots.lock")
     }
-    /// What was in each file of a tree when it was last read, by the name of its root.
+    /// The stat cache of a tree, by the name of its root.
     pub fn stat_cache(&self, tree: &str) -> PathBuf {
         self.0.join("trees").join(tree)
     }
-    /// What a store is known to hold, by its name.
+    /// The index of a store, by its name.
     pub fn store_index(&self, store: &str) -> PathBuf {
         self.0.join("indexes").join(store)
     }
     pub fn secrets(&self) -> PathBuf {
         self.0.join("secrets")
     }
-    /// The secrets of one submission, mode 0600, gone when its last run ends.
+    /// The secrets of one submission, mode 0600, removed when its last run ends.
     pub fn secret(&self, submission: &RunId) -> PathBuf {
         self.secrets().join(submission.as_str())
     }
@@ -137,39 +139,3 @@ pub const DAEMON_SOCKET: &str = "daemon.sock";
 
 /// The socket of a tunnel's supervisor, inside its folder.
 pub const TUNNEL_SOCKET: &str = "control.sock";
-
-/// `attempt-1.rank-0.log`
-pub fn log_name(attempt: u32, source: LogSource) -> String {
-    match source {
-        LogSource::Rank(rank) => format!("attempt-{attempt}.rank-{rank}.log"),
-        LogSource::SetUp(node) => format!("attempt-{attempt}.setup-{node}.log"),
-    }
-}
-
-/// The attempt and source a log's file name tells.
-pub fn parse_log_name(name: &str) -> Option<(u32, LogSource)> {
-    let (attempt, source) = name
-        .strip_prefix("attempt-")?
-        .strip_suffix(".log")?
-        .split_once('.')?;
-    let source = match source.split_once('-')? {
-        ("rank", rank) => LogSource::Rank(rank.parse().ok()?),
-        ("setup", node) => LogSource::SetUp(node.parse().ok()?),
-        _ => return None,
-    };
-    Some((attempt.parse().ok()?, source))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn log_names_read_back() {
-        for source in [LogSource::Rank(7), LogSource::SetUp(0)] {
-            assert_eq!(parse_log_name(&log_name(3, source)), Some((3, source)));
-        }
-        assert_eq!(parse_log_name("attempt-1.script"), None);
-        assert_eq!(parse_log_name("../x"), None);
-    }
-}

@@ -1,5 +1,5 @@
-//! Every byte that another process parses: the daemon's and the runner's protocols, the runner's
-//! journal, the layout of the state folder, and what `--json` prints. Versioned; changed only by
+//! Every byte that another process parses: the protocols of the daemon and the runner, the runner's
+//! journal, the layout of the state folder, and the output of `--json`. Versioned; changed only by
 //! adding.
 
 pub mod cluster;
@@ -10,6 +10,7 @@ pub mod heartbeat;
 pub mod journal;
 pub mod layout;
 pub mod line;
+pub mod log_name;
 pub mod report;
 pub mod runner;
 pub mod site;

@@ -1,5 +1,5 @@
-//! A line to this program on another machine: one command over there, frames both ways on its
-//! stdin and stdout. Where the program is not there yet, it is brought.
+//! A connection to this program on another machine: one remote command, with frames on its stdin
+//! and stdout. If the program is missing there, it is uploaded.
 
 use crate::frame;
 use crate::heartbeat::{Limited, Shared, SilenceLimit};
@@ -12,10 +12,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use towline_core::transport::{Session, Transport};
 use towline_core::{Error, ErrorKind, Result};
 
-/// What it writes before its first frame: whatever a login shell prints comes before that.
+/// Written before the first frame, because a login shell may print text first.
 pub const GREETING: &[u8] = b"\0tow-line\0";
 
-/// This program, as it is brought to another machine.
+/// This program, ready for upload to another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnProgram {
     pub path: PathBuf,
@@ -24,7 +24,7 @@ pub struct OwnProgram {
 }
 
 impl OwnProgram {
-    /// Where it lies in a stage folder.
+    /// Its path in a stage folder.
     pub fn place(&self, stage: &str) -> String {
         format!("{stage}/bin/tow-{}", self.digest)
     }
@@ -34,15 +34,16 @@ impl OwnProgram {
 pub trait Hello: DeserializeOwned {
     /// BLAKE3 of the program that answers.
     fn program(&self) -> &str;
-    /// Whether both speak the same.
+    /// Whether both sides speak the same protocol.
     fn is_understood(&self) -> bool;
-    /// It gives signs of life ([`crate::heartbeat::HeartbeatOutput`]): a line without them is given up.
+    /// The other side sends heartbeats ([`crate::heartbeat::HeartbeatOutput`]): a connection
+    /// without them is closed.
     const HAS_HEARTBEAT: bool = false;
 }
 
-/// What a shell says of a program that is not there or is not for this machine.
+/// Exit codes of a shell for a program that is missing or cannot run on this machine.
 const NO_PROGRAM: [i32; 2] = [126, 127];
-/// More than this before the greeting is not a login shell's chatter.
+/// More bytes than this before the greeting are not the output of a login shell.
 const MAX_CHATTER_BYTES: usize = 1 << 20;
 
 pub struct Line {
@@ -61,7 +62,8 @@ impl std::fmt::Debug for Line {
 }
 
 impl Line {
-    /// Opens it for these words of ours; the program is brought if it is not there, or not whole.
+    /// Opens a connection to the program with these arguments. Uploads the program if it is missing
+    /// or damaged.
     pub fn open<H: Hello>(
         transport: &dyn Transport,
         stage: &str,
@@ -84,7 +86,7 @@ impl Line {
         match Self::try_open::<H>(transport, &program.place(stage), words)? {
             Some((line, hello)) if is_ours(&hello) => Ok((line, hello)),
             _ => Err(Error::refused(format!(
-                "tow was brought to {} and cannot run there",
+                "tow was copied to {} and cannot run there",
                 transport.place()
             ))
             .hint(format!(
@@ -95,7 +97,7 @@ impl Line {
         }
     }
 
-    /// `None`: the program is not there.
+    /// `None` if the program is missing.
     fn try_open<H: Hello>(
         transport: &dyn Transport,
         program: &str,
@@ -103,7 +105,7 @@ impl Line {
     ) -> Result<Option<(Self, H)>> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "only tests set them, to kill what is over there too"
+            reason = "tests set crash points on the other machine too"
         )]
         let crash = |name: &str| {
             std::env::var(format!("TOW_FAR_{name}"))
@@ -166,22 +168,22 @@ impl Line {
             .find(|line| !line.trim().is_empty())
             .unwrap_or("it said nothing");
         Err(Error::unreachable(format!(
-            "tow on {} left with code {code}: {last}",
+            "tow on {} exited with code {code}: {last}",
             transport.place()
         )))
     }
 
-    /// Nothing more can be asked on it.
+    /// The connection cannot be used any more.
     pub const fn is_broken(&self) -> bool {
         self.is_broken
     }
 
-    /// From here on nothing is to be read of it: answers are on their way that nobody waits for.
+    /// Marks the connection as broken, because answers will arrive that nobody reads.
     pub const fn give_up(&mut self) {
         self.is_broken = true;
     }
 
-    /// A message, and what follows it.
+    /// Sends a message and the bytes that follow it.
     pub fn send<T: Serialize>(&mut self, message: &T, body: &[u8]) -> Result<()> {
         let sent = frame::write(&mut self.input, message)
             .and_then(|()| self.input.write_all(body))
@@ -237,11 +239,12 @@ fn held(session: &Shared) -> MutexGuard<'_, Box<dyn Session>> {
 }
 
 fn mute(place: &str) -> Error {
-    Error::unreachable(format!("tow on {place} gives no sign of life"))
-        .hint("another is started; the machine there may be overloaded, or its file system hang")
+    Error::unreachable(format!("tow on {place} has stopped answering")).hint(
+        "another one is started; the machine there may be overloaded, or its file system may hang",
+    )
 }
 
-/// Passes over whatever a login shell prints.
+/// Skips the output of a login shell.
 fn greeting(output: &mut impl Read) -> io::Result<()> {
     let mut seen = 0;
     let mut byte = [0];
@@ -256,20 +259,15 @@ fn greeting(output: &mut impl Read) -> io::Result<()> {
             return Ok(());
         }
     }
-    Err(io::Error::other("it does not greet"))
+    Err(io::Error::other("its first bytes are not those of tow"))
 }
 
 fn no_stage(error: Error, place: &str, stage: &str) -> Error {
     if error.kind() == ErrorKind::Unreachable {
         return error;
     }
-    Error::refused(format!(
-        "nothing can be put into {stage} on {place}: {error}"
-    ))
-    .hint(
-        "it is to be a folder there that all hosts share, with some 100 MB to spare: `stage` \
-            names another",
-    )
+    Error::refused(format!("cannot write to {stage} on {place}: {error}"))
+        .hint("`stage` must be a folder there that all hosts share, with some 100 MB free")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What `--json` prints: one typed, documented value per verb. Fields are only ever added.
+//! The values that `--json` prints for runs and errors. Fields are only ever added.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub struct Run {
     /// Lower case: drafted, staging, submitting, queued, running, succeeded, failed, cancelled,
     /// lost.
     pub state: &'static str,
-    /// Why it ended, when it did not end well: `exit_code`, `signal`, `time_limit`, …
+    /// Why it ended, if it did not succeed: `exit_code`, `signal`, `time_limit`, …
     pub reason: Option<&'static str>,
     pub detail: Option<String>,
     pub exit_code: Option<i32>,
@@ -29,21 +29,21 @@ pub struct Run {
     pub nodes: u32,
     pub ranks: u32,
     pub cancel_requested: bool,
-    /// Why its cluster would not end it.
+    /// Why its cluster refused to cancel it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_refused: Option<String>,
-    /// The nodes are kept for `tow ssh` until then.
+    /// Its nodes are held for `tow ssh` until then.
     pub held_until: Option<String>,
     pub created: String,
     pub started: Option<String>,
     pub ended: Option<String>,
     pub resubmits: Option<String>,
-    /// Its page in the cluster's portal, where there is one.
+    /// Its page in the cluster's portal, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Absent when fresh.
+    /// `null` when fresh.
     pub stale_since: Option<String>,
-    /// Why it is not known how it stands.
+    /// Why its state is not known now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
 }
@@ -132,7 +132,7 @@ impl From<&AttemptRecord> for Attempt {
     }
 }
 
-/// An error, on stderr, when `--json` was asked for.
+/// An error on stderr, with `--json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Failure {
     pub error: &'static str,

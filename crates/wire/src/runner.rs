@@ -1,4 +1,4 @@
-//! Between the daemon and a runner.
+//! The protocol between the daemon and a runner.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,42 +21,42 @@ impl fmt::Debug for Variables {
     }
 }
 
-/// The code of an attempt: which snapshot, and where it is laid out.
+/// The code of an attempt: its snapshot, and the folder to lay it out in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeOrder {
     pub snapshot: String,
     /// The folder that holds snapshots.
     pub store: String,
-    /// Becomes the tree.
+    /// The folder that becomes the tree.
     pub target: String,
-    /// The folder it was taken of, where links lead to.
+    /// The folder that the snapshot was taken from; links lead there.
     pub root: String,
     #[serde(default)]
     pub links: Vec<String>,
-    /// Links to elsewhere, by their place in the tree.
+    /// Links to paths outside the tree, by their place in it.
     #[serde(default)]
     pub mapped: BTreeMap<String, String>,
 }
 
-/// The data of an attempt, for the process that carries it. On its stdin, as one line.
+/// The data of an attempt, sent to the data process as one line on its stdin.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DataOrder {
     pub io: Vec<IoOrder>,
     #[serde(default)]
     pub copy: Option<CopyOrder>,
-    /// What the references of credentials lead to: `env:NAME` and so on.
+    /// The values of credential references: `env:NAME` and so on.
     #[serde(default)]
     pub secrets: Variables,
-    /// Where journals of transfers are kept.
+    /// The folder of transfer journals.
     pub journals: String,
-    /// Seconds between collections while the run goes on.
+    /// Seconds between two uploads of output while the run goes on.
     pub collect_every: u64,
-    /// The ranks have been: only what they wrote is to be collected.
+    /// The ranks have ended: only collect their output.
     #[serde(default)]
     pub only_collect: bool,
 }
 
-/// One datastore path of a run, and where it is on this node.
+/// One datastore path of a run, and its place on this node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IoOrder {
     pub io: towline_core::resolve::IoPlan,
@@ -69,28 +69,29 @@ pub struct CopyOrder {
     pub place: String,
 }
 
-/// What the process that carries data says, one JSON value a line.
+/// A message of the data process, one JSON value per line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DataWord {
-    /// Everything is in its place.
+    /// All data is in place.
     Ready,
     Failed {
         why: String,
     },
 }
 
-/// What an attempt lives in: everything of it runs inside, by a runner of its own.
+/// The container of an attempt. Everything of the attempt runs inside, below an inner runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContainerOrder {
     pub container: towline_core::resolve::Container,
-    /// Folders of this machine that are at the same place inside.
+    /// Folders of this machine that have the same path inside.
     pub binds: Vec<String>,
-    /// For the runtime itself, as the submitter's shell has them; not for what runs inside.
+    /// The submitter's variables for the container runtime itself; the job inside does not get
+    /// them.
     pub variables: Variables,
 }
 
-/// One attempt, complete: what a runner needs to carry it.
+/// One complete attempt: everything that a runner needs for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Assignment {
     pub run: RunId,
@@ -101,7 +102,7 @@ pub struct Assignment {
     pub setup: Vec<String>,
     pub workdir: String,
     pub umask: u32,
-    /// Priority and limits of set-up and ranks; absent: those of the runner.
+    /// Priority and limits of set-up and ranks; those of the runner if absent.
     #[serde(default)]
     pub limits: Option<towline_core::process_limits::ProcessLimits>,
     pub variables: Variables,
@@ -110,13 +111,13 @@ pub struct Assignment {
     pub gpus: Vec<Vec<u32>>,
     #[serde(default)]
     pub gpu_make: GpuMake,
-    /// Seconds.
+    /// The time limit in seconds.
     #[serde(default)]
     pub time: Option<u64>,
-    /// Seconds.
+    /// In seconds.
     #[serde(default)]
     pub hold_on_failure: Option<u64>,
-    /// Bytes per node, enforced where cgroups allow it.
+    /// Bytes per node, enforced if cgroups allow it.
     #[serde(default)]
     pub memory: Option<u64>,
     pub grace_millis: u64,
@@ -126,17 +127,17 @@ pub struct Assignment {
     pub container: Option<ContainerOrder>,
     #[serde(default)]
     pub data: Option<DataOrder>,
-    /// The intent is on disk already, so the claim need not be before the start.
+    /// The intent is on disk already, so the claim need not be synced before the start.
     #[serde(default)]
     pub intent_is_durable: bool,
-    /// Which of its nodes this is, where each has a runner of its own; else all are here.
+    /// The node of this runner, if each node has a runner of its own; else all nodes are here.
     #[serde(default)]
     pub gang: Option<GangPlace>,
-    /// Who ends the job tells all its processes, the ranks too, and not the runner alone.
+    /// A signal that ends the job reaches all its processes, the ranks too, not only the runner.
     #[serde(default)]
     pub signals_reach_all: bool,
-    /// Tokens that were taken out of the job stand in its scripts again: they go with the attempt's
-    /// end.
+    /// Tokens that were taken out of the job are in its scripts again, so the scripts are removed
+    /// when the attempt ends.
     #[serde(default)]
     pub scripts_hold_tokens: bool,
 }
@@ -151,7 +152,7 @@ pub struct GangPlace {
     pub port: u16,
 }
 
-/// Why an attempt is being ended from outside.
+/// Why an attempt is ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
@@ -168,19 +169,19 @@ pub enum ToRunner {
         attempt: u32,
         why: Stop,
     },
-    /// Leave, if idle.
+    /// Exit, if idle.
     Retire,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FromRunner {
-    /// First word on a connection: who this is and what it carries.
+    /// The first message on a connection: the runner's name and its attempt.
     Hello {
         runner: String,
         carrying: Option<(RunId, u32)>,
     },
-    /// It could not write its claim, so nothing of the attempt was started.
+    /// The claim could not be written, so nothing of the attempt was started.
     Unclaimed {
         run: RunId,
         attempt: u32,

@@ -1,5 +1,6 @@
-//! Between `tow` here and `tow __site` beside a far scheduler, over the stdin and stdout of one
-//! command: requests and replies in frames, one at a time. Content follows its frame as it is.
+//! The protocol between `tow` here and `tow __site` on a far scheduler's host, over stdin and
+//! stdout of one command: requests and replies in frames, one at a time. Content follows its frame
+//! as raw bytes.
 
 use crate::stage::Sent;
 use serde::{Deserialize, Serialize};
@@ -9,15 +10,15 @@ use towline_core::cluster::{
 };
 use towline_core::resolve::Runtime;
 
-/// `tow __site STAGE [FOLDER]`, on the host where the scheduler's commands are: on the path, or in
+/// `tow __site STAGE [FOLDER]`, on a host that has the scheduler's commands: on the PATH, or in
 /// that folder.
 pub const SITE_VERB: &str = "__site";
 
-/// Raised when an old one could misread a new message. Both sides are the same program, so it
-/// differs only by mistake.
+/// Raised when an old program could misread a new message. Both sides are the same program, so the
+/// numbers differ only by mistake.
 pub const SITE_PROTOCOL: u32 = 1;
 
-/// The first frame, by itself.
+/// The first frame, sent without a request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SiteHello {
     pub protocol: u32,
@@ -36,7 +37,7 @@ pub struct SiteHello {
 #[serde(rename_all = "snake_case")]
 pub enum SiteRequest {
     Probe,
-    /// Which of these blobs of snapshots are not there.
+    /// Which of these blobs of snapshots are missing there?
     Missing {
         blobs: Vec<String>,
     },
@@ -46,7 +47,7 @@ pub enum SiteRequest {
         size: u64,
     },
     Submit(Box<Sent>),
-    /// With `ask`, the scheduler is asked too; else only the records are read.
+    /// Reads the records; with `ask`, queries the scheduler too.
     Observe {
         runs: Vec<RunRef>,
         ask: bool,
@@ -54,7 +55,7 @@ pub enum SiteRequest {
     Cancel {
         runs: Vec<RunRef>,
     },
-    /// Why it waits, or how the scheduler saw it.
+    /// Why the run waits, or how the scheduler describes it.
     Explain {
         run: RunRef,
     },
@@ -70,7 +71,7 @@ pub enum SiteRequest {
         offset: u64,
         most: u64,
     },
-    /// What lies at a path of a run's folder.
+    /// The entries at a path of a run's folder.
     List {
         run: RunId,
         path: String,
@@ -85,7 +86,7 @@ pub enum SiteRequest {
     Forget {
         runs: Vec<RunRef>,
     },
-    /// What the scheduler has, of everybody, and what the stage folder has of this user.
+    /// All users' jobs that the scheduler knows, and this user's runs in the stage folder.
     Known,
     /// The plan of a submission.
     Plan {
@@ -107,7 +108,7 @@ pub enum SiteReply {
     Observed(Observed),
     Explained(Explanation),
     Logs(Vec<LogLength>),
-    /// `size` bytes follow. `length` is that of the whole, absent where there is none.
+    /// `size` bytes follow. `length` is that of the whole file, absent if there is none.
     Bytes {
         size: u64,
         length: Option<u64>,
@@ -118,7 +119,7 @@ pub enum SiteReply {
     Refused(crate::daemon::Refusal),
 }
 
-/// What is known of a site, beside its nodes.
+/// The facts of a site, beside its nodes.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SiteFacts {
     #[serde(default)]
@@ -129,26 +130,25 @@ pub struct SiteFacts {
     pub stage: String,
     pub partitions: Vec<PartitionFacts>,
     pub tiers: Vec<String>,
-    /// The database that has the QOS does not answer now.
+    /// The accounting database, which has the QOS, does not answer now.
     #[serde(default)]
     pub tiers_unknown: bool,
     /// Seconds between the scheduler's SIGTERM and its SIGKILL.
     pub kill_wait: u64,
-    /// Its signals reach every process of a job, and not the first alone.
+    /// The scheduler's signals reach every process of a job, not only the first.
     #[serde(default)]
     pub signals_reach_all: bool,
-    /// What runs images there, the one to take first.
+    /// Container runtimes there, the preferred one first.
     #[serde(default)]
     pub runtimes: Vec<Runtime>,
     pub largest_array: u32,
-    /// Share of use and fair share, as the scheduler tells.
+    /// The user's usage and fair share, as the scheduler reports them.
     #[serde(default)]
     pub fair_share: Option<String>,
-    /// Windows in which nodes are kept free: name, from, until, nodes.
+    /// Maintenance reservations: name, start, end, nodes.
     #[serde(default)]
     pub maintenance: Vec<String>,
-    /// Variables that the scheduler's commands need there beyond those of a plain shell, as
-    /// `NAME=value`.
+    /// Variables that the scheduler's commands need beyond those of a plain shell, as `NAME=value`.
     #[serde(default)]
     pub environment: Vec<String>,
 }
@@ -158,9 +158,9 @@ pub struct PartitionFacts {
     pub name: String,
     pub is_default: bool,
     pub is_up: bool,
-    /// Seconds.
+    /// In seconds.
     pub longest: Option<u64>,
-    /// Seconds that a job has which asks for none.
+    /// The time limit in seconds of a job that asks for none.
     pub usual: Option<u64>,
     pub nodes: u32,
 }

@@ -1,20 +1,20 @@
-//! Where things lie in the stage folder of a far cluster, a folder that all its hosts share. Only
-//! names and what is in the files; nothing is opened here.
+//! Paths and file formats in the stage folder of a far cluster, a folder that all its hosts share.
+//! Nothing is opened here.
 //!
-//! What is said of an attempt lies in files of its own that are made whole and once, so that hosts
-//! that know nothing of each other agree on who came first:
+//! Each step of an attempt has a file of its own. The file is created once, and complete from the
+//! start, so that hosts that cannot talk to each other agree on which came first:
 //!
 //! | file in a run's folder | says |
 //! |---|---|
-//! | `attempt-1.claim` | this attempt was begun, by this job on this host. Made before anything of it runs |
+//! | `attempt-1.claim` | this attempt was begun, by this job on this host. Created before any process of it runs |
 //! | `attempt-1.started` | its ranks were started |
-//! | `attempt-1.held` | a rank failed, and the nodes are kept |
-//! | `attempt-1.end` | nothing of it is alive, and this is how it ended |
-//! | `attempt-1.head.lease`, `attempt-1.node-0.lease` | touched again and again while anything of it lives there |
+//! | `attempt-1.held` | a rank failed, and the nodes are held |
+//! | `attempt-1.end` | no process of it is alive, and this is how it ended |
+//! | `attempt-1.head.lease`, `attempt-1.node-0.lease` | renewed again and again while a process of it may live there |
 //! | `attempt-1.node-0.end` | how it ended on that node |
-//! | `attempt-1.stop` | it is to end, and why |
-//! | `cancel` | the run is to end |
-//! | `code-removed` | the run has ended, and what its code has in common with its snapshot was removed |
+//! | `attempt-1.stop` | it must end, and why |
+//! | `cancel` | the run is cancelled |
+//! | `code-removed` | the run has ended, and the files of its code that equal its snapshot were removed |
 
 use crate::daemon::PrivateSecrets;
 use serde::{Deserialize, Serialize};
@@ -25,19 +25,19 @@ use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::time::Moment;
 
-/// What the scheduler starts: `tow __head STAGE SUBMISSION`.
+/// The command that the scheduler starts: `tow __head STAGE SUBMISSION`.
 pub const HEAD_VERB: &str = "__head";
 
-/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: becomes a shell, or a command, where a
-/// rank is.
+/// `tow __enter STAGE RUN RANK [CMD…]`, on a node of a run: starts a shell or a command in the
+/// environment of a rank.
 pub const ENTER_VERB: &str = "__enter";
 
-/// How often a lease is touched.
+/// How often a lease is renewed.
 pub const LEASE_EVERY: Duration = Duration::from_secs(3);
-/// Who could not touch its lease for this long ends what it holds.
+/// A process that cannot renew its lease for this long kills its ranks.
 pub const LEASE_GIVEN_UP: Duration = Duration::from_secs(12);
-/// A lease that nobody touched for this long is nobody's: longer than it takes its holder to give
-/// up and end all.
+/// A lease that was not renewed for this long is free. This is longer than its holder takes to give
+/// up and kill its ranks.
 pub const LEASE_LAPSED: Duration = Duration::from_secs(20);
 
 /// `~/.towline` over there, mode 0700.
@@ -55,7 +55,7 @@ impl StageFolder {
     pub fn program(&self, digest: &str) -> PathBuf {
         self.0.join("bin").join(format!("tow-{digest}"))
     }
-    /// Variables of a login shell that the scheduler's commands need: found once, and remembered.
+    /// Variables of a login shell that the scheduler's commands need, stored once found.
     pub fn scheduler_environment(&self) -> PathBuf {
         self.0.join("slurm-environment")
     }
@@ -75,19 +75,19 @@ impl StageFolder {
     pub fn plan(&self, id: &RunId) -> PathBuf {
         self.submission(id).join("plan.json")
     }
-    /// Mode 0600, gone when the last run of the submission has ended.
+    /// Mode 0600, removed when the last run of the submission has ended.
     pub fn secrets(&self, id: &RunId) -> PathBuf {
         self.submission(id).join("secrets")
     }
-    /// What was sent to the scheduler, as it was.
+    /// The script as it was sent to the scheduler.
     pub fn script(&self, id: &RunId) -> PathBuf {
         self.submission(id).join("batch.sh")
     }
-    /// What was asked of the scheduler and what it answered, one JSON value a line.
+    /// The requests to the scheduler and its answers, one JSON value per line.
     pub fn jobs(&self, id: &RunId) -> PathBuf {
         self.submission(id).join("jobs")
     }
-    /// Held while the scheduler is asked to take a submission.
+    /// Held while a submission is sent to the scheduler.
     pub fn submission_lock(&self, id: &RunId) -> PathBuf {
         self.submission(id).join("lock")
     }
@@ -110,7 +110,7 @@ impl RunFolder {
     pub fn cancel(&self) -> PathBuf {
         self.0.join("cancel")
     }
-    /// The tree that the run starts in.
+    /// The folder that the run starts in.
     pub fn code(&self) -> PathBuf {
         self.0.join("code")
     }
@@ -131,7 +131,7 @@ impl RunFolder {
     }
 }
 
-/// Whose lease.
+/// The holder of a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holder {
     /// The process that the scheduler started.
@@ -160,38 +160,37 @@ impl Record {
     }
 }
 
-/// The code of an ended run, as far as it is not in its folder any more: it is that of the
-/// snapshot.
+/// The removed code of an ended run. The removed files equal those of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeRemoved {
     pub snapshot: String,
-    /// What the run itself had removed of it; any bytes.
+    /// Files of the snapshot that the run itself had removed; names may be any bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Box<[u8]>>,
-    /// Nothing is left to be removed.
+    /// The removal is complete.
     #[serde(default)]
     pub is_done: bool,
 }
 
-/// Why an attempt is to end.
+/// An order to end an attempt, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopOrder {
     pub ending: Ending,
-    /// Without grace: another copy waits for this one to be gone.
+    /// Without grace, because another copy waits for this one to end.
     #[serde(default)]
     pub at_once: bool,
-    /// The scheduler ends the job, and signals it by itself.
+    /// The scheduler ends the job and signals it by itself.
     #[serde(default)]
     pub by_scheduler: bool,
 }
 
-/// What a submission is, for those who carry it over there.
+/// A submission, as the processes on the far cluster get it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     pub version: u32,
     pub plan: Plan,
     pub grace_millis: u64,
-    /// Seconds between collections of what a run writes.
+    /// Seconds between two uploads of a run's output.
     pub collect_every: u64,
     /// The scheduler's signals reach the ranks without us.
     #[serde(default)]
@@ -200,23 +199,23 @@ pub struct Order {
 
 pub const ORDER_VERSION: u32 = 1;
 
-/// What was asked of the scheduler for a submission, and what came of it.
+/// A request to the scheduler for a submission, and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobRecord {
-    /// About to ask for the `number`-th time. From here on the scheduler may have it.
+    /// The `number`-th request is about to be sent. From now on the scheduler may have the job.
     Intent {
         number: u32,
         at: Moment,
-        /// Only these tasks of its array; all, where none is named.
+        /// Only these tasks of its array; empty means all.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tasks: Vec<u32>,
     },
-    /// It took it.
+    /// The scheduler accepted it.
     Accepted { number: u32, job: String },
-    /// It does not have it, by its own word.
+    /// The scheduler says that it does not have it.
     Refused { number: u32, why: String },
-    /// It took it once and will not carry these tasks any more.
+    /// The scheduler accepted it once and will not run these tasks any more.
     Gone {
         number: u32,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -224,7 +223,7 @@ pub enum JobRecord {
     },
 }
 
-/// A submission with its secrets, on its way over there.
+/// A submission with its secrets, as it is sent there.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Sent {
     pub order: Order,
@@ -252,7 +251,7 @@ mod tests {
                 .and_then(|name| name.to_str())
                 .expect("a name");
             assert_eq!(
-                crate::layout::parse_log_name(name),
+                crate::log_name::LogName::from_file(name),
                 None,
                 "{name} is no log"
             );

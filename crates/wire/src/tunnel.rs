@@ -1,4 +1,4 @@
-//! What is kept of tunnels in the state folder, and what their supervisors say.
+//! Files about tunnels in the state folder, and the protocol of their supervisors.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -9,19 +9,20 @@ use towline_core::{Error, ErrorKind};
 
 /// `tow __tunnel STATE NAME`: the supervisor of one tunnel.
 pub const TUNNEL_VERB: &str = "__tunnel";
-/// `tow __tunnel_command WORD…`: a program that a tunnel needs, and its end with us.
+/// `tow __tunnel_command WORD…`: runs a program that a tunnel needs, and ends it when the
+/// supervisor ends.
 pub const COMMAND_VERB: &str = "__tunnel_command";
 
-/// That a tunnel is to be open, and all that is needed to open it again.
+/// A tunnel that must be open, with everything needed to open it again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wanted {
     pub definition: Definition,
     /// Since when.
     pub at: Moment,
-    /// Variables of whoever opened it that the programs on the way need: never a secret.
+    /// Variables of the user's shell that the programs of the tunnel need: never a secret.
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
-    /// For the alias: who logs in at the far end, and with which keys.
+    /// For the ssh alias: the user at the far end, and the key files.
     #[serde(default)]
     pub user: Option<String>,
     #[serde(default)]
@@ -29,8 +30,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What is kept of the environment: where programs, the agent of ssh, its shared connections
-    /// and the Azure CLI's sign-in are.
+    /// The variables that are stored: the places of programs, the ssh agent, shared connections,
+    /// and the Azure CLI's sign-in.
     pub const VARIABLES: [&str; 4] = [
         "PATH",
         "SSH_AUTH_SOCK",
@@ -46,11 +47,11 @@ impl Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TunnelState {
-    /// On its way, nothing is wrong yet.
+    /// Not open yet, without an error so far.
     Connecting,
     /// The far end answers.
     Open,
-    /// It does not, and `reason` says why; it is tried again.
+    /// The far end does not answer, and `reason` says why; the supervisor tries again.
     Failing,
 }
 
@@ -64,7 +65,7 @@ impl TunnelState {
     }
 }
 
-/// How a tunnel is, as its supervisor last wrote it down.
+/// The status of a tunnel, as its supervisor last wrote it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TunnelStatus {
     pub state: TunnelState,
@@ -72,23 +73,23 @@ pub struct TunnelStatus {
     pub since: Moment,
     pub port: u16,
     pub pid: u32,
-    /// How often it was open again after it was not.
+    /// How often it was opened again after a failure.
     #[serde(default)]
     pub reconnects: u32,
     #[serde(default)]
     pub trouble: Option<Trouble>,
 }
 
-/// Why it is not open, in the shape of our errors.
+/// Why it is not open, with the parts of our errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trouble {
     pub reason: String,
     #[serde(default)]
     pub hints: Vec<String>,
-    /// Trying again does not help: something has to be done about it.
+    /// Trying again does not help: the user must do something.
     #[serde(default)]
     pub is_lasting: bool,
-    /// The exit code of whoever waits for it.
+    /// The exit code of a command that waits for the tunnel.
     pub code: u8,
 }
 
@@ -131,15 +132,15 @@ impl TunnelStatus {
     }
 }
 
-/// To a supervisor, on its socket. It answers with its status, and again whenever that changes.
+/// A message to a supervisor, on its socket. It answers with its status, and again at every change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToTunnel {
     /// Try now.
     Nudge,
-    /// End, with everything below.
+    /// Exit, with all child processes.
     Close,
-    /// The daemon leaves because it was told to; nobody needs to start another.
+    /// The daemon exits on request; the supervisor need not start another.
     Goodbye,
 }
 

@@ -1,12 +1,12 @@
-//! Which build this is. Kept in one marked string, so that a test can make a "newer" copy of the
-//! program by changing its bytes.
+//! The version of this build. It is stored in one marked string, so that a test can make a "newer"
+//! copy of the program by changing its bytes.
 
 const MARK: &str = "towline-version:";
 static STAMP: &str = concat!("towline-version:", env!("CARGO_PKG_VERSION"), ";");
 
 /// The program's version, such as `0.1.0`.
 pub fn version() -> &'static str {
-    // Opaque to the optimiser: the string is read where it stands.
+    // Hidden from the optimiser, so that the string is read from the program's bytes.
     std::hint::black_box(STAMP)
         .trim_start_matches(MARK)
         .trim_end_matches(';')

@@ -1,5 +1,5 @@
-//! What is asked of the machine that has a workspace, its answers, and what is kept here of
-//! workspaces: automatic backups that are wanted, and how the last one went.
+//! The protocol with the machine that has a workspace, and files about workspaces here: the
+//! automatic backups, and how the last one went.
 
 use crate::daemon::Refusal;
 use crate::line::Hello;
@@ -11,7 +11,7 @@ use towline_core::workspace::{Keep, Workspace};
 
 /// `tow __scratch`, on the machine that has the workspace.
 pub const SCRATCH_VERB: &str = "__scratch";
-/// `tow __backup STATE NAME`: one automatic backup, from here.
+/// `tow __backup STATE NAME`: one automatic backup, started from here.
 pub const BACKUP_VERB: &str = "__backup";
 
 pub const PROTOCOL: u32 = 1;
@@ -31,11 +31,11 @@ impl Hello for ScratchHello {
     }
 }
 
-/// The one question on a line; the secrets follow it, `secrets` bytes of them.
+/// The one request on a connection; `secrets` bytes of secrets follow it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScratchOrder {
     pub name: String,
-    /// As the user wrote it.
+    /// The path as the user wrote it.
     pub path: String,
     pub to: Destination,
     #[serde(default)]
@@ -48,7 +48,7 @@ pub struct ScratchOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Destination {
-    /// As that machine sees it.
+    /// A path on that machine.
     Folder(String),
     Store {
         store: Box<NamedStore>,
@@ -63,10 +63,10 @@ pub enum Act {
     Create {
         setup: Vec<String>,
     },
-    /// And then drops what the policy does not keep, where one is given.
+    /// Backs up; then removes backups that the policy does not keep, if there is one.
     BackUp {
         keep: Option<Keep>,
-        /// It becomes the newest backup also where that is of something else.
+        /// Makes it the newest backup even if the newest belongs to another copy.
         #[serde(default)]
         anyway: bool,
     },
@@ -89,18 +89,18 @@ pub enum Act {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScratchReply {
-    /// Done and expected.
+    /// Bytes done and expected.
     Progress {
         files: (u64, u64),
         bytes: (u64, u64),
     },
-    /// A line that a command of the user's wrote.
+    /// A line that a command of the user printed.
     Said(String),
     Done(Box<Outcome>),
     Refused(Refusal),
 }
 
-/// One backup, as people see it.
+/// One backup, as it is shown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackupRow {
     pub id: String,
@@ -111,9 +111,9 @@ pub struct BackupRow {
     pub bytes: u64,
     /// Bytes that were new.
     pub stored: u64,
-    /// Files that could not be read, or kept changing.
+    /// Files that could not be read, or that changed while they were read.
     pub doubtful: u64,
-    /// It can be read at all.
+    /// Whether it can be read at all.
     pub readable: bool,
 }
 
@@ -122,25 +122,25 @@ pub struct BackupRow {
 pub enum Outcome {
     Created {
         path: String,
-        /// There is something in the folder, once it was set up.
+        /// Whether the folder contains files after its set-up.
         has_files: bool,
     },
     BackedUp(BackedUp),
     Restored {
         path: String,
         backup: BackupRow,
-        /// The newest, where that is another.
+        /// The newest backup, if that is another.
         #[serde(default)]
         newest: Option<BackupRow>,
     },
-    /// Something is there already; nothing was changed.
+    /// The folder is not empty; nothing was changed.
     NotEmpty {
         path: String,
-        /// A backup that what is there does not know of.
+        /// A backup that the workspace there was not restored from or backed up to.
         newer: Option<BackupRow>,
     },
     Listed(Vec<BackupRow>),
-    /// Somebody is backing it up or restoring it right now.
+    /// Another process is backing it up or restoring it now.
     Busy,
     Checked(Checked),
     Pruned(Pruned),
@@ -149,16 +149,16 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BackedUp {
     pub backup: BackupRow,
-    /// The last one has all of it already.
+    /// The last backup already has everything.
     pub unchanged: bool,
     /// Files that had to be read.
     pub read: u64,
-    /// What was left out on purpose.
+    /// Paths that were left out on purpose.
     pub left_out: Vec<String>,
     pub unreadable: Vec<String>,
     pub unsteady: Vec<String>,
     pub place: String,
-    /// Workspace and backups are on one disk.
+    /// Workspace and backups are on the same disk.
     pub same_disk: bool,
     pub pruned: Option<Pruned>,
 }
@@ -169,7 +169,7 @@ pub struct Checked {
     pub packs: usize,
     pub bytes: u64,
     pub damage: Vec<Damage>,
-    /// What was dropped, so that the next backup stores it anew.
+    /// How many damaged entries were dropped, so that the next backup stores them again.
     pub dropped: usize,
 }
 
@@ -177,9 +177,9 @@ pub struct Checked {
 pub struct Damage {
     pub what: String,
     pub how: String,
-    /// Backups, and their files.
+    /// Affected backups, and their files.
     pub touches: Vec<(String, Vec<String>)>,
-    /// It was found before, and stored anew: the newest does not need it.
+    /// It was found before and stored again: the newest backup does not need it.
     #[serde(default)]
     pub is_set_aside: bool,
 }
@@ -190,12 +190,12 @@ pub struct Pruned {
     pub dropped: Vec<BackupRow>,
     pub packs: usize,
     pub bytes: u64,
-    /// Packs that go with a later prune, if nobody has come to need them.
+    /// Packs that a later prune deletes, if no backup needs them by then.
     pub marked: usize,
     pub done: bool,
 }
 
-/// Automatic backups of a workspace, as they were asked for.
+/// The settings of a workspace's automatic backups.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Auto {
     pub every: Span,
@@ -204,7 +204,7 @@ pub struct Auto {
     pub order: ScratchOrder,
 }
 
-/// How the last backup went, whoever asked for it.
+/// How the last backup went, automatic or not.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct BackupStatus {
     /// When the last one began.
@@ -216,7 +216,7 @@ pub struct BackupStatus {
     /// When something was last stored.
     #[serde(default)]
     pub stored: Option<Moment>,
-    /// Since when they fail, and why the last one did.
+    /// Since when backups fail, and why the last one did.
     #[serde(default)]
     pub failing: Option<Failing>,
 }

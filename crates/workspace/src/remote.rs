@@ -11,7 +11,7 @@ use towline_snapshot::problem::{Problem, Result as SnapshotResult};
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, Stored};
 use towline_wire::layout::StateFolder;
 
-/// A datastore, as a place for snapshots.
+/// A datastore as a place for snapshots.
 pub struct RemoteStore {
     data: Arc<dyn Data>,
     prefix: String,
@@ -28,7 +28,7 @@ impl RemoteStore {
     /// Below `prefix`. Requests are made on `runtime`, which waits for their answers.
     pub fn new(data: Arc<dyn Data>, prefix: String, runtime: &'static Runtime) -> Result<Self> {
         Key::new(prefix.clone())
-            .map_err(|why| Error::usage(format!("nothing can be kept there: {why}")))?;
+            .map_err(|why| Error::usage(format!("nothing can be stored there: {why}")))?;
         Ok(Self {
             data,
             prefix,
@@ -36,7 +36,7 @@ impl RemoteStore {
         })
     }
 
-    /// What is known of it is kept under this name.
+    /// The file of this store's index.
     pub fn index(&self, state: &StateFolder) -> PathBuf {
         state.store_index(
             &Digest::of(format!("{}\n{}", self.data.place(), self.prefix).as_bytes()).short(),
@@ -77,7 +77,7 @@ impl BlobStore for RemoteStore {
             ));
             match written {
                 Ok(_) => return Ok(()),
-                // Somebody else is writing the very same bytes.
+                // Another process has written the same bytes.
                 Err(_) if self.has(blob)? => return Ok(()),
                 Err(error)
                     if error.retry_advice() == towline_core::Retry::Later

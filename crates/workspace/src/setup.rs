@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use towline_core::{Error, Result};
 
-/// Runs each in the folder, by a login shell where there is one; the first that fails ends it.
+/// Runs each command in the folder, by a login shell if there is one; stops at the first failure.
 #[expect(clippy::disallowed_methods, reason = "set-up commands are programs")]
 pub(crate) fn run(folder: &Path, commands: &[String], say: &mut dyn FnMut(String)) -> Result<()> {
     for command in commands {
         say(format!("$ {command}"));
         let failed =
             |error| Error::refused(format!("`{command}` cannot be started")).source_error(error);
-        // Both streams are one: lines stay in the order in which they were written.
+        // One pipe for both streams, so that lines stay in their order.
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         let shell = if Path::new("/bin/bash").exists() {
             ["/bin/bash", "-lc"]

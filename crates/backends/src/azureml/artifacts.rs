@@ -1,11 +1,12 @@
-//! What the service itself keeps of a job: files of run history, by addresses that it signs.
-//! Results of jobs that another tool made, and what the platform wrote of a job whose program never
-//! began.
+//! Files that the service itself stores of a job: files of run history, read through signed URLs.
+//! They are the results of jobs that another tool submitted, and the platform's logs of a job whose
+//! program never began.
 
 use super::client::CALL_BATCH;
 use super::cluster::AzureCluster;
 use super::logs::{log_refusal, ranged, which, whole_length};
 use super::observe::job_name;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 use towline_core::cloud::{Audience, Call};
@@ -13,19 +14,27 @@ use towline_core::cluster::{FileEntry, RunRef};
 use towline_core::why::last_lines;
 use towline_core::{Error, Result};
 
-/// An address is used for so long; the service signs it for hours.
+/// How long a signed URL is used; the service signs it for hours.
 const ADDRESS_LASTS: Duration = Duration::from_secs(600);
-/// Pages of a listing that are read at most.
+/// How many pages of a listing are read at most.
 const MOST_PAGES: usize = 200;
-/// Of the platform's logs so many are read, each by its end.
+/// How many of the platform's logs are read, each only at its end.
 const MOST_SYSTEM_LOGS: usize = 12;
 const SYSTEM_LOG_BYTES: u64 = 32 << 10;
 const SYSTEM_LOG_LINES: usize = 8;
 
-/// Folders of run history that no program of ours writes: they are there for every job.
+/// Escaped in the path of a file: all but what RFC 3986 calls unreserved, and the slash.
+const IN_PATH: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'/');
+
+/// Folders of run history that the platform writes for every job.
 const OF_THE_PLATFORM: [&str; 4] = ["system_logs", "user_logs", "azureml-logs", "logs"];
 
-/// Whether a path is the platform's, whoever submitted the job.
+/// Whether the platform wrote the file at this path, whichever tool submitted the job.
 pub(super) fn is_of_the_platform(path: &str) -> bool {
     path.split('/')
         .next()
@@ -102,23 +111,14 @@ impl AzureCluster {
         }
     }
 
-    /// Names and addresses of what lies at or below a path.
+    /// Names and URLs of the files at or below a path.
     fn artifact_addresses(&self, far: &RunRef, path: &str) -> Result<Vec<(String, String)>> {
         let (site, job) = (self.site()?, job_name(far));
         let Some(run) = self.history(&site, job, "")? else {
             return Ok(Vec::new());
         };
         let experiment = run["experimentId"].as_str().unwrap_or_default();
-        let encoded: String = path
-            .bytes()
-            .map(|byte| {
-                if byte.is_ascii_alphanumeric() || b"-_.~/".contains(&byte) {
-                    char::from(byte).to_string()
-                } else {
-                    format!("%{byte:02X}")
-                }
-            })
-            .collect();
+        let encoded = utf8_percent_encode(path, IN_PATH);
         let base = format!(
             "{}/history/v1.0{}/experimentids/{experiment}/runs/{job}/artifacts/prefix/contentinfo?path={encoded}",
             site.api,
@@ -151,7 +151,7 @@ impl AzureCluster {
                 .filter(|token| !token.is_empty())
                 .map(|token| format!("{base}&continuationToken={token}"));
         }
-        // A name may hold anything: one that leads elsewhere is nobody's result.
+        // A name may contain anything. A path that leads out of the folder is skipped.
         let is_inner = |name: &str| {
             std::path::Path::new(name)
                 .components()
@@ -167,8 +167,8 @@ impl AzureCluster {
         Ok(found)
     }
 
-    /// The end of the platform's own logs: the one that tells of an error first. Empty where there
-    /// is none.
+    /// The ends of the platform's own logs, the one that mentions an error first. Empty if there
+    /// are none.
     pub(super) fn platform_words(&self, far: &RunRef) -> Result<Vec<String>> {
         let site = self.site()?;
         let details = self

@@ -1,4 +1,5 @@
-//! Ending jobs. The service may not know one yet that it has taken: then it is told again.
+//! Cancels jobs. The service may not know a job yet that it has accepted: then the cancel is sent
+//! again.
 
 use super::client::{CALL_BATCH, refusal, url};
 use super::cluster::AzureCluster;
@@ -15,13 +16,13 @@ use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_wire::crew::keys;
 
-/// Until it is looked again whether a job is there.
+/// How long to wait before checking again whether a job exists.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl AzureCluster {
-    /// The word is left for the runner first, so that it knows why it is ended.
-    /// One that cannot be ended does not keep the others from it; what is done is not done again.
-    /// Those that may not be ended, and why.
+    /// Cancels runs. First leaves a note in the stage for each runner, so that the runner knows why
+    /// it is ended. A failed cancel does not stop the others, and a cancel that was sent is not
+    /// repeated. Returns the runs whose cancel was refused, and why.
     pub(super) fn cancel_all(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
         let (mut failed, mut refused) = (Ok(()), Vec::new());
         let mut noted = Vec::new();
@@ -33,7 +34,7 @@ impl AzureCluster {
                 Err(error) if error.kind() == ErrorKind::Unreachable => {
                     failed = failed.and(Err(error));
                 }
-                // In a colleague's stage the word may not be left: it ends all the same, and the
+                // We may not write into a colleague's stage. The job ends all the same, and the
                 // service says why.
                 _ => noted.push(far.clone()),
             }
@@ -49,7 +50,8 @@ impl AzureCluster {
             };
             match reply.status {
                 200..=299 => self.memory().heard(&far.run),
-                // Over already; or not known yet, or in the way of something: the next look tells.
+                // The job is over, or not known yet, or in conflict with another change: the next
+                // look shows which.
                 400 | 404 | 409 => self.memory().not_heard(&far.run),
                 _ => match refusal(
                     &format!("job `{}` cannot be cancelled", job_name(far)),
@@ -63,8 +65,8 @@ impl AzureCluster {
             }
         }
         crash::pass("azureml.cancel.done");
-        // What was refused is told once all others were asked for; who is told now is not asked
-        // again.
+        // Refusals are reported only after all other cancels were sent, because a reported run is
+        // not cancelled again.
         failed.map(|()| refused)
     }
 
@@ -98,7 +100,7 @@ impl AzureCluster {
             .collect())
     }
 
-    /// Tells the service once more to end what it did not know when it was told.
+    /// Sends the cancel again for jobs that the service did not know the first time.
     pub(super) fn cancel_unacknowledged(
         &self,
         runs: &[RunRef],

@@ -1,5 +1,5 @@
-//! What is cleared away when runs are over: their news, from the list of all. Only what is ours; a
-//! colleague's runs are theirs to clear.
+//! Removes the status documents of ended runs from the listing of active ones. Only our own: a
+//! colleague removes their own.
 
 use super::cluster::AzureCluster;
 use super::memory::ObjectPlace;
@@ -8,7 +8,7 @@ use towline_core::{Result, RunId};
 use towline_wire::crew::keys;
 
 impl AzureCluster {
-    /// Where its objects are, if they are ours to clear away.
+    /// The stage of a run, if it is our own.
     pub(super) fn stage_of_ours(&self, far: &RunRef) -> Result<Option<String>> {
         Ok(match self.object_place(far)? {
             ObjectPlace::Stage(stage) if self.is_own_stage(&stage) => Some(stage),
@@ -16,7 +16,8 @@ impl AzureCluster {
         })
     }
 
-    /// News of runs that are over are kept with the run alone, so that the listing stays short.
+    /// Removes the status documents of runs that are over from the common listing, so that it stays
+    /// short. A copy stays with the run.
     pub(super) fn clear_status_documents(&self, reports: &[RunReport]) {
         let over: Vec<(RunId, String)> = {
             let memory = self.memory();

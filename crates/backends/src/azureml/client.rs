@@ -1,16 +1,16 @@
-//! Questions to the resource manager and to run history, and what their refusals mean.
+//! Calls to the resource manager and to run history, and what their refusals mean.
 
 use super::config::ML_API;
 use serde_json::Value;
 use towline_core::cloud::{Audience, Call, Cloud, Reply};
 use towline_core::{Error, ErrorKind, Result};
 
-/// Pages of a list that are read at most: more is a service that leads in circles.
+/// How many pages of a list are read at most. More means that the service leads us in circles.
 const MAX_PAGES: usize = 2_000;
-/// Calls that are made, and whose answers are held, at once: a sweep may have thousands.
+/// How many calls are made, and their answers held, at once: a sweep may have thousands of jobs.
 pub(super) const CALL_BATCH: usize = 64;
 
-/// An address below the resource manager.
+/// The URL of a path of the resource manager.
 pub(super) fn url(cloud: &dyn Cloud, path: &str) -> String {
     versioned(cloud, path, ML_API)
 }
@@ -20,13 +20,13 @@ pub(super) fn versioned(cloud: &dyn Cloud, path: &str, version: &str) -> String 
     format!("{}{path}{mark}api-version={version}", cloud.endpoint())
 }
 
-/// A thing that is there; `None` where the service says that it is not.
+/// A resource; `None` if the service says that it does not exist.
 pub(super) fn get(cloud: &dyn Cloud, what: &str, call: &Call) -> Result<Option<Value>> {
     let reply = cloud.call(call)?;
     found(what, &reply)
 }
 
-/// The same of an answer that came.
+/// The same for an answer that has arrived.
 pub(super) fn found(what: &str, reply: &Reply) -> Result<Option<Value>> {
     match reply.status {
         404 => Ok(None),
@@ -34,8 +34,8 @@ pub(super) fn found(what: &str, reply: &Reply) -> Result<Option<Value>> {
     }
 }
 
-/// A 404 that speaks of something above what was asked for: a subscription, a group or a workspace
-/// that whoever is signed in does not see.
+/// Whether a 404 is about something above the resource: a subscription, group or workspace that the
+/// signed-in user cannot see.
 pub(super) fn is_elsewhere(reply: &Reply) -> bool {
     let body = reply.json().unwrap_or(Value::Null);
     let error = body.get("error").unwrap_or(&body);
@@ -49,7 +49,7 @@ pub(super) fn is_elsewhere(reply: &Reply) -> bool {
     }
 }
 
-/// The body of a good answer.
+/// The body of a successful answer.
 pub(super) fn good(what: &str, reply: &Reply) -> Result<Value> {
     if !reply.is_good() {
         return Err(refusal(what, reply));
@@ -57,14 +57,12 @@ pub(super) fn good(what: &str, reply: &Reply) -> Result<Value> {
     if reply.body.is_empty() {
         return Ok(Value::Null);
     }
-    reply.json().ok_or_else(|| {
-        Error::unreachable(format!(
-            "{what}: the service gave an answer that is no JSON"
-        ))
-    })
+    reply
+        .json()
+        .ok_or_else(|| Error::unreachable(format!("{what}: the service's answer is not JSON")))
 }
 
-/// Everything on all pages.
+/// All items of all pages.
 pub(super) fn list(cloud: &dyn Cloud, what: &str, first: Call) -> Result<Vec<Value>> {
     let mut all = Vec::new();
     pages(cloud, what, first, |page| {
@@ -74,8 +72,8 @@ pub(super) fn list(cloud: &dyn Cloud, what: &str, first: Call) -> Result<Vec<Val
     Ok(all)
 }
 
-/// Each page by itself, until `take` has enough: of thousands of jobs only what is wanted of each
-/// is kept.
+/// Reads page by page until `take` has enough, so that thousands of jobs are never in memory at
+/// once.
 pub(super) fn pages(
     cloud: &dyn Cloud,
     what: &str,
@@ -89,7 +87,7 @@ pub(super) fn pages(
             return Ok(());
         };
         let mut page = good(what, &cloud.call(&call)?)?;
-        // A page may be empty and lead on all the same.
+        // An empty page may still have a next one.
         next = next_page(cloud, what, &page, audience)?;
         let items = match page.get_mut("value").map(Value::take) {
             Some(Value::Array(items)) => items,
@@ -102,8 +100,8 @@ pub(super) fn pages(
     Err(Error::unreachable(format!("{what}: the list has no end")))
 }
 
-/// Where a page leads on to. It leads nowhere else than the service itself: what would is an error,
-/// for the rest would be missing.
+/// The next page. A link to another host is an error, because we do not follow it and the rest
+/// would be missing.
 pub(super) fn next_page(
     cloud: &dyn Cloud,
     what: &str,
@@ -121,8 +119,8 @@ pub(super) fn next_page(
     Ok(Some(Call::get(link).audience(audience)))
 }
 
-/// No token goes to another host whose name begins the same. The letters' case and the usual port
-/// make no difference.
+/// Whether a link stays below an endpoint. No token goes to another host whose name begins the
+/// same. Letter case and the default port make no difference.
 pub(super) fn is_below(endpoint: &str, link: &str) -> bool {
     let host = |address: &str| {
         let (scheme, rest) = address.split_once("://")?;
@@ -134,7 +132,7 @@ pub(super) fn is_below(endpoint: &str, link: &str) -> bool {
     host(endpoint).is_some() && host(endpoint) == host(link)
 }
 
-/// The service's no, as an error. What a status means is the same everywhere.
+/// The service's refusal as an error. A status means the same for all calls.
 pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
     let body = reply.json().unwrap_or(Value::Null);
     let error = body.get("error").unwrap_or(&body);
@@ -156,12 +154,12 @@ pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
     let told = Error::new(kind, text);
     match (reply.status, code) {
         (401, _) => told.hint(
-            "sign in again: az login; where the subscription is another \
-            tenant's, name that: `credential: {tenant_id: …}`",
+            "sign in again: az login; if the subscription belongs to another tenant, name it: \
+                `credential: {tenant_id: …}`",
         ),
         (403, _) => told.hint(
-            "ask who owns the workspace for a role that allows it, such as \
-            AzureML Data Scientist; a role from PIM must be active",
+            "ask the owner of the workspace for a role that allows it, such as AzureML Data \
+                Scientist; a role from PIM must be active",
         ),
         (404, "ResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound") => told.hint(
             "check `subscription`, `resource_group` and `workspace` of the cluster; `tow \

@@ -1,4 +1,4 @@
-//! A cluster of Azure ML, behind the seam that every cluster has.
+//! A cluster of Azure ML, behind the `Cluster` trait.
 
 mod explaining;
 mod files;
@@ -26,7 +26,7 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::crew::keys;
 use towline_wire::line::OwnProgram;
 
-/// Calls block; whoever must not wait calls from a thread of their own.
+/// A cluster of Azure ML. Calls block, so a caller that must not wait uses a thread.
 #[derive(Debug)]
 pub struct AzureCluster {
     pub(super) config: AzureSettings,
@@ -35,7 +35,7 @@ pub struct AzureCluster {
     site: Remembered<AzureSite>,
     stage: Mutex<Option<Arc<Stage>>>,
     memory: Mutex<Memory>,
-    /// Once it is known who is signed in.
+    /// Set once the signed-in user is known.
     own_stage: OnceLock<String>,
 }
 
@@ -61,19 +61,19 @@ impl AzureCluster {
         self.cloud.as_ref()
     }
 
-    /// What is known of the workspace; asked where nothing is yet.
+    /// The known facts of the workspace; fetched if there are none yet.
     pub(super) fn site(&self) -> Result<AzureSite> {
         self.site.current().map_or_else(|| self.look(), Ok)
     }
 
-    /// Asks anew.
+    /// Fetches the facts again.
     pub(super) fn look(&self) -> Result<AzureSite> {
         let site = probe::probe(self.cloud.as_ref(), &self.config)?;
         self.site.learn(site.clone());
         Ok(site)
     }
 
-    /// The path below which we keep what we bring.
+    /// The path in the workspace's datastore where we store our objects.
     pub(super) fn own_stage(&self) -> String {
         if !self.config.is_shared_name {
             return self.config.stage.clone();
@@ -86,13 +86,13 @@ impl AzureCluster {
                 .own_stage
                 .get_or_init(|| self.config.stage_of(Some(&who)))
                 .clone(),
-            // Nothing can be staged either.
+            // Without a sign-in nothing can be staged anyway.
             Err(_) => self.config.stage.clone(),
         }
     }
 
-    /// Whether a stage is ours; before it was named after who is signed in, it was named after the
-    /// machine's user.
+    /// Whether a stage is ours: it is named after the signed-in user or, by an older `tow`, after
+    /// the machine's user.
     pub(super) fn is_own_stage(&self, stage: &str) -> bool {
         stage == self.own_stage() || stage == self.config.stage
     }
@@ -101,8 +101,8 @@ impl AzureCluster {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acts on the objects of the workspace's datastore. What let us in may have ended: then it is
-    /// asked for once more.
+    /// Acts on the objects of the workspace's datastore. If the credential has expired, a new one
+    /// is fetched once.
     pub(super) fn with_stage<T>(&self, act: impl Fn(&Stage) -> Result<T>) -> Result<T> {
         let held = self
             .stage
@@ -119,8 +119,8 @@ impl AzureCluster {
         let site = self.site()?;
         let stage = Stage::open(self.cloud.as_ref(), &site)?;
         let (stage, outcome) = match act(&stage) {
-            // The service gives out a key also where the account takes none: then whoever is signed
-            // in may be let in.
+            // The service returns a key even if the account accepts none. Then the signed-in user's
+            // token may work.
             Err(error) if error.kind() == towline_core::ErrorKind::Refused && stage.is_by_key() => {
                 let by_token = Stage::by_token(self.cloud.as_ref(), &site)?;
                 match act(&by_token) {
@@ -138,8 +138,8 @@ impl AzureCluster {
         *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// A workspace that a job fits, as it is known; asked anew where it does not, for what it was
-    /// made for may be newer.
+    /// The facts of the workspace for this job. If the job does not fit the known facts, they are
+    /// fetched again, because the workspace may have changed.
     pub(super) fn site_for(&self, asked: &Asked<'_>) -> Result<AzureSite> {
         let known = self.site()?;
         let mut site = if self.payload(asked, &known).is_ok() {
@@ -157,7 +157,7 @@ impl AzureCluster {
         asked: &Asked<'a>,
         site: &'a AzureSite,
     ) -> Result<Payload<'a>> {
-        // Who is signed in is among the facts: nothing is asked for it.
+        // The signed-in user is among the facts, so no call is made.
         let stage = self.config.stage_of(site.who.as_ref());
         Payload::new(asked, &self.config, site, &self.program.digest, stage)
     }
@@ -193,7 +193,7 @@ impl Cluster for AzureCluster {
     fn trouble(&self) -> Option<Error> {
         self.cloud.trouble()
     }
-    /// There is no line: each question is a call of its own.
+    /// There is no connection: each query is a call of its own.
     fn is_open(&self) -> bool {
         false
     }
@@ -290,11 +290,11 @@ impl Cluster for AzureCluster {
     }
     fn kept_files(&self) -> Option<&'static str> {
         Some(
-            "of a run on Azure ML only `outputs/`, logs (`user_logs`, `system_logs`) and what its \
-                `io` wrote outlive the nodes",
+            "only `outputs/`, logs (`user_logs`, `system_logs`) and what `io` wrote outlive the \
+                nodes of a run on Azure ML",
         )
     }
-    /// Nodes come and go with the job; what it left lies in the workspace's datastore.
+    /// The nodes end with the job. Its results are in the workspace's datastore.
     fn run_folder(&self, run: &RunId) -> Option<(String, Option<String>)> {
         let known = self.site.stored();
         let who = known.as_ref().and_then(|site| site.who.as_ref());
@@ -325,7 +325,7 @@ impl Cluster for AzureCluster {
             Err(error) => error.to_string(),
         }
     }
-    /// Without its storage a workspace takes nothing.
+    /// Checks the storage, because a workspace without storage accepts no job.
     fn check_stage(&self) -> Result<()> {
         let answer = self.missing(vec!["doctor".to_owned()]);
         answer.map(drop).map_err(behind_a_firewall)
@@ -367,11 +367,12 @@ impl Cluster for AzureCluster {
     }
 }
 
-/// A storage that answers only from inside is the usual reason.
+/// Adds the usual reason: the storage answers only inside its own network.
 fn behind_a_firewall(error: Error) -> Error {
     let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
     let vpn = (!is_said).then(|| {
-        "is the VPN on? storage behind a private endpoint or a firewall answers only from inside"
+        "is the VPN on? storage behind a private endpoint or a firewall answers only inside its \
+            own network"
             .to_owned()
     });
     error

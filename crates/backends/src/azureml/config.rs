@@ -1,15 +1,15 @@
-//! What the configuration says of an Azure ML cluster.
+//! The configuration of an Azure ML cluster.
 
 use serde::{Deserialize, Serialize};
 use towline_core::cloud::Who;
 use towline_core::config::AzuremlConfig;
 use towline_core::{Error, Result};
 
-/// The published version whose words we speak; none of them has changed since.
+/// The API version that we use; its documents have not changed since.
 pub const ML_API: &str = "2024-04-01";
-/// Below which path of the workspace's datastore we keep what we bring, unless told otherwise.
+/// The default path for our objects in the workspace's datastore.
 const USUAL_STAGE: &str = "towline";
-/// Users of machines and containers that are nobody in particular.
+/// User names that many machines and containers share.
 const SHARED_NAMES: [&str; 14] = [
     "",
     "root",
@@ -28,7 +28,7 @@ const SHARED_NAMES: [&str; 14] = [
 ];
 const PUBLIC_ENDPOINT: &str = "https://management.azure.com";
 
-/// A workspace, by what its address holds.
+/// The parts of a workspace's resource id.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     pub subscription: String,
@@ -65,13 +65,14 @@ impl Scope {
     }
 }
 
-/// What jobs run on.
+/// The resource on which jobs run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// A compute of the workspace, of nodes or of Kubernetes.
+    /// A compute of the workspace: nodes of Azure ML, or an attached Kubernetes.
     Compute(String),
-    /// A virtual cluster of Singularity: its name beside the workspace, or its whole id.
+    /// A virtual cluster of Singularity: its name in the workspace's resource group, or its whole
+    /// id.
     VirtualCluster(String),
 }
 
@@ -83,12 +84,12 @@ pub struct AzureSettings {
     pub workspace: String,
     pub target: Target,
     pub stage: String,
-    /// The stage is named after a user of the machine whose name many people have: whoever is
-    /// signed in tells them apart.
+    /// The machine's user has a name that many people share, so the stage is named after the
+    /// signed-in user instead.
     pub is_shared_name: bool,
     pub endpoint: String,
     pub gpus_per_node: Option<u32>,
-    /// For ssh to interactive jobs.
+    /// The configuration file for ssh to interactive jobs.
     pub ssh_config: Option<String>,
 }
 
@@ -101,7 +102,8 @@ struct WorkspaceFile {
 }
 
 impl AzureSettings {
-    /// `file` is the text of the `config.json` that the cluster names, `user` who stages.
+    /// `file` is the text of the `config.json` that the cluster names, `user` the name for the
+    /// stage.
     pub fn new(
         name: &str,
         cluster: &AzuremlConfig,
@@ -182,7 +184,7 @@ impl AzureSettings {
         Ok(config)
     }
 
-    /// Facts that were learnt with another configuration mean nothing.
+    /// Identifies this configuration: facts that were fetched with another one are not used.
     pub(crate) fn mark(&self) -> String {
         format!(
             "{} {:?} {:?} {} {:?} {:?}",
@@ -195,7 +197,7 @@ impl AzureSettings {
         )
     }
 
-    /// Names become parts of addresses.
+    /// Checks names, because they become parts of URLs.
     fn check_words(&self) -> Result<()> {
         let words = [
             ("subscription", self.subscription.as_deref()),
@@ -206,7 +208,7 @@ impl AzureSettings {
             let Some(word) = word else { continue };
             if word.is_empty() || !word.chars().all(|c| is_plain(c) || matches!(c, '(' | ')')) {
                 return Err(Error::config(format!(
-                    "cluster `{}`: `{key}: {word}` cannot be the name of one",
+                    "cluster `{}`: `{key}: {word}` is not a valid name",
                     self.name
                 )));
             }
@@ -214,7 +216,7 @@ impl AzureSettings {
         match &self.target {
             Target::Compute(name) if name.is_empty() || !name.chars().all(is_plain) => {
                 Err(Error::config(format!(
-                    "cluster `{}`: `compute: {name}` cannot be the name of one",
+                    "cluster `{}`: `compute: {name}` is not a valid name",
                     self.name
                 )))
             }
@@ -230,7 +232,7 @@ impl AzureSettings {
         }
     }
 
-    /// The stage of whoever is signed in.
+    /// The stage of the signed-in user.
     pub fn stage_of(&self, who: Option<&Who>) -> String {
         match who.filter(|_| self.is_shared_name) {
             Some(who) => format!("{USUAL_STAGE}/{}", safe(&who.name)),
@@ -238,7 +240,7 @@ impl AzureSettings {
         }
     }
 
-    /// The workspace, where the configuration says all of it.
+    /// The workspace, if the configuration names all its parts.
     pub fn scope(&self) -> Option<Scope> {
         Some(Scope {
             subscription: self.subscription.clone()?,

@@ -1,4 +1,4 @@
-//! The data of a job, as Azure ML wants it: inputs and outputs on datastores of the workspace.
+//! The data of a job as Azure ML describes it: inputs and outputs on datastores of the workspace.
 
 use super::image::hash;
 use super::site::{AzureSite, StoreFacts};
@@ -7,10 +7,10 @@ use towline_core::job::IoMode;
 use towline_core::resolve::{CopyPlan, IoPlan, NamedStore, Resolved};
 use towline_core::{Error, Result};
 
-/// A store that only a workspace knows, by its name there.
+/// The kind of a datastore that only the workspace defines; its name there identifies it.
 pub const WORKSPACE_STORE: &str = "azureml";
 
-/// Inputs and outputs, and how the program is told where they are: `--at NAME=PLACE` words.
+/// Inputs and outputs, and the `--at NAME=PLACE` arguments that tell our program where they are.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Data {
     pub inputs: Map<String, Value>,
@@ -18,7 +18,7 @@ pub(super) struct Data {
     pub places: Vec<(String, String)>,
 }
 
-/// Whether the service brings it; else our own program does, on the node.
+/// Whether the service mounts or copies this store. If not, our own program does it on the node.
 pub(super) fn is_native(store: &NamedStore) -> bool {
     matches!(
         store.datastore.kind.as_str(),
@@ -26,7 +26,8 @@ pub(super) fn is_native(store: &NamedStore) -> bool {
     )
 }
 
-/// What the workspace calls a store: ours, where it is there, else its own name for that container.
+/// The name of a store in the workspace: the one we registered, or the workspace's own name for
+/// that container.
 pub(super) fn name_in(site: &AzureSite, store: &NamedStore, stage: &str) -> String {
     let (own, (account, container)) = (store_name(store, stage), place(store));
     if site.store_names.contains(&own) {
@@ -38,7 +39,7 @@ pub(super) fn name_in(site: &AzureSite, store: &NamedStore, stage: &str) -> Stri
         .unwrap_or(own)
 }
 
-/// Whether a datastore was registered by one of us: with whose rights, only that one knows.
+/// Whether `tow` registered the datastore. Only the user who registered it knows with whose rights.
 pub(super) fn is_registered_by_tow(name: &str) -> bool {
     name.strip_prefix("tow_").is_some_and(|rest| {
         rest.rsplit('_').next().is_some_and(|hash| {
@@ -47,8 +48,8 @@ pub(super) fn is_registered_by_tow(name: &str) -> bool {
     })
 }
 
-/// Our name for a store, by what it is and whose stage it serves: each user has rights of their
-/// own.
+/// Our name for a store, from its address and the stage that it serves, because each user has their
+/// own rights.
 pub(super) fn store_name(store: &NamedStore, stage: &str) -> String {
     if store.datastore.kind == WORKSPACE_STORE {
         return store.name.clone();
@@ -75,7 +76,7 @@ pub(super) fn place(store: &NamedStore) -> (&str, &str) {
     )
 }
 
-/// The short form: virtual clusters refuse the long one.
+/// The short form of a URI, because virtual clusters refuse the long one.
 pub(super) fn address(store: &str, path: &str) -> String {
     format!(
         "azureml://datastores/{store}/paths/{}",
@@ -103,7 +104,7 @@ fn below(store: &NamedStore, path: &str) -> String {
     }
 }
 
-/// `names` gives what the workspace calls each store.
+/// `names` maps each store to its name in the workspace.
 pub(super) fn data(resolved: &Resolved, names: &dyn Fn(&NamedStore) -> String) -> Result<Data> {
     let mut data = Data::default();
     for io in resolved.io.iter().filter(|io| is_native(&io.store)) {
@@ -121,7 +122,7 @@ fn add(data: &mut Data, io: &IoPlan, names: &dyn Fn(&NamedStore) -> String) -> R
     {
         return Err(
             Error::config(format!("`io.{}` cannot have that name here", io.name))
-                .hint("rename it: `-` and `_` are the same there, and tow_ is ours"),
+                .hint("rename it: Azure ML treats `-` and `_` as equal, and `tow_` is reserved"),
         );
     }
     let uri = address(&names(&io.store), &below(&io.store, &io.path));
@@ -156,7 +157,7 @@ fn add(data: &mut Data, io: &IoPlan, names: &dyn Fn(&NamedStore) -> String) -> R
     Ok(())
 }
 
-/// To local disk before the start: each part of it an input of its own.
+/// Adds inputs that are copied to local disk before the start, one for each part.
 fn add_copy(data: &mut Data, copy: &CopyPlan, names: &dyn Fn(&NamedStore) -> String) {
     let whole = [String::new()];
     let parts = if copy.subdirs.is_empty() {
@@ -173,7 +174,8 @@ fn add_copy(data: &mut Data, copy: &CopyPlan, names: &dyn Fn(&NamedStore) -> Str
     }
 }
 
-/// A datastore of the workspace, with what lets in: nothing, where the job's identity does.
+/// The document of a datastore, with its credential. There is none if the job's identity has
+/// access.
 pub(super) fn document(
     store: &NamedStore,
     usual: &StoreFacts,
@@ -186,7 +188,7 @@ pub(super) fn document(
             json!({"credentialsType": "Sas", "secrets": {"secretsType": "Sas", "sasToken": sas.expose()}})
         }
     };
-    // Other clouds: the end of the host's name, as the workspace's own store has it.
+    // In other clouds the host name ends differently. The workspace's own store shows how.
     let own = store
         .datastore
         .endpoint

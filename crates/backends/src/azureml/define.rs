@@ -1,4 +1,4 @@
-//! The definition of a cluster, with all that stands elsewhere in its place.
+//! The complete definition of a cluster, with everything that it refers to.
 
 use super::config::AzureSettings;
 use crate::registry::Caller;
@@ -8,7 +8,7 @@ use towline_core::config::{AzuremlConfig, Credential};
 use towline_core::{Error, Result, network};
 use towline_wire::runner::Variables;
 
-/// Variables by which a machine or a session says who it is, where the Azure CLI does not.
+/// Variables with which a machine or a session signs in without the Azure CLI.
 const OF_SIGN_IN: [&str; 9] = [
     "IDENTITY_ENDPOINT",
     "IDENTITY_HEADER",
@@ -21,8 +21,8 @@ const OF_SIGN_IN: [&str; 9] = [
     "AZURE_POD_IDENTITY_AUTHORITY_HOST",
 ];
 
-/// Puts all that stands elsewhere in its place, because whoever reads the definition may be in
-/// another folder, with another environment. Gives the variables that signing in needs.
+/// Replaces references by their content, because the reader of the definition may be in another
+/// folder, with another environment. Returns the variables that signing in needs.
 pub(crate) fn define(
     name: &str,
     cluster: &mut AzuremlConfig,
@@ -47,7 +47,7 @@ pub(crate) fn define(
             .collect(),
         _ => Vec::new(),
     };
-    // Where `az` is, for whoever has another shell.
+    // `PATH`, so that a process with another environment finds `az`.
     let wanted = OF_SIGN_IN
         .into_iter()
         .chain(referred)
@@ -55,7 +55,7 @@ pub(crate) fn define(
     let mut variables: BTreeMap<String, String> = wanted
         .filter_map(|name| Some((name.to_owned(), value(name)?)))
         .collect();
-    // The way to the services is this shell's, also where it says that there is no proxy.
+    // The proxy settings of this shell count, also if it has no proxy.
     variables.extend(network::VARIABLES.map(|name| {
         (
             name.to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn define(
     Ok(Variables(variables))
 }
 
-/// A file that is named from a folder, for whoever is in another.
+/// An absolute path for a reader in another folder.
 fn absolute(folder: &Path, name: &str, value: String) -> String {
     let is_file = matches!(
         name,
@@ -80,7 +80,7 @@ fn absolute(folder: &Path, name: &str, value: String) -> String {
     }
 }
 
-/// Nothing is said, or nothing but whose login of the Azure CLI it is.
+/// Whether the Azure CLI signs in: no credential is configured, or only the account for the CLI.
 fn is_by_cli(credential: Option<&Credential>) -> bool {
     match credential {
         None => true,
@@ -91,7 +91,7 @@ fn is_by_cli(credential: Option<&Credential>) -> bool {
     }
 }
 
-/// Puts what a `config.json` says in its place.
+/// Adds the values of a `config.json`.
 fn read_workspace(name: &str, cluster: &mut AzuremlConfig, caller: &Caller<'_>) -> Result<()> {
     let Some(path) = cluster.config.clone() else {
         return Ok(());

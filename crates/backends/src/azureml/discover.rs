@@ -1,5 +1,5 @@
-//! What the user may use: workspaces and their computes, virtual clusters and their quotas, images,
-//! identities. What one part of the service refuses is left out and said.
+//! Lists what the user may use: workspaces and their computes, virtual clusters and their quotas,
+//! images, identities. A part that the service refuses is left out, and a note says so.
 
 use super::client::{found, good, list, url, versioned};
 use super::config::Scope;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use towline_core::cloud::{Call, Cloud};
 use towline_core::{Error, ErrorKind, Result};
 
-/// Pages of virtual clusters that are read at most.
+/// How many pages of virtual clusters are read at most.
 const MAX_PAGES: usize = 100;
 const GRAPH_API: &str = "2021-03-01";
 pub(super) const IMAGES_API: &str = "2020-12-01-preview";
@@ -49,7 +49,7 @@ pub struct Discovered {
     pub images: Vec<String>,
     /// Ids of user-assigned identities.
     pub identities: Vec<String>,
-    /// What could not be asked.
+    /// Notes about calls that failed.
     pub notes: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
             computes,
         });
     }
-    // A virtual cluster may be in a subscription that has no workspace.
+    // A virtual cluster may be in a subscription without a workspace.
     let all = subscriptions(cloud)?;
     match virtual_clusters(cloud, &all.iter().map(String::as_str).collect::<Vec<_>>()) {
         Ok(found) => discovered.virtual_clusters = found,
@@ -99,7 +99,7 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
                     Call::get(versioned(cloud, &format!("{base}/{place}"), version)),
                 ) {
                     Ok(all) => into.extend(names(&all, key)),
-                    // A subscription may have nothing of the kind at all.
+                    // A subscription may have no such resource at all.
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => discovered.notes.push(error.to_string()),
                 }
@@ -125,7 +125,7 @@ pub fn discover(cloud: &dyn Cloud) -> Result<Discovered> {
     Ok(discovered)
 }
 
-/// Identities that workspaces have: those a job can be.
+/// The identities of workspaces: a job can run as one of them.
 fn of_workspaces(cloud: &dyn Cloud, scopes: &[Scope]) -> Vec<String> {
     let calls: Vec<Call> = scopes
         .iter()
@@ -167,8 +167,7 @@ fn computes(answer: &Value) -> Vec<ComputeFacts> {
         .collect()
 }
 
-/// Ids of the virtual clusters that the user may see, each with what the resource graph knows of
-/// it.
+/// Ids of the virtual clusters that the user may see, each with its entry in the resource graph.
 pub(super) fn listed_clusters(
     cloud: &dyn Cloud,
     subscriptions: &[&str],
@@ -211,7 +210,7 @@ pub(super) fn listed_clusters(
 
 fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<VirtualClusterFacts>> {
     let ids = listed_clusters(cloud, subscriptions)?;
-    // The graph may be hours old: what is used is asked of the cluster itself.
+    // The resource graph may be hours old, so the usage is asked from the cluster itself.
     let calls: Vec<Call> = ids
         .iter()
         .map(|(id, _)| Call::get(versioned(cloud, id, CLUSTERS_API)))
@@ -237,8 +236,8 @@ fn virtual_clusters(cloud: &dyn Cloud, subscriptions: &[&str]) -> Result<Vec<Vir
         .collect())
 }
 
-/// A new workspace beside one that is there: same storage, vault and telemetry, another name. The
-/// same again is the same workspace.
+/// Creates a workspace beside an existing one, with the same storage, vault and telemetry under
+/// another name. Repeating the call gives the same workspace.
 pub fn create_workspace(
     cloud: &dyn Cloud,
     like: &Scope,

@@ -1,4 +1,4 @@
-//! What Azure lets the user use, as a page.
+//! The page of `tow clusters --discover`: what the user may use on Azure.
 
 use super::cluster::AzureCluster;
 use super::discover::{Discovered, WorkspaceFacts, create_workspace, discover};
@@ -26,7 +26,7 @@ const VIRTUAL_CLUSTERS: [&str; 6] = [
     "LIMIT",
 ];
 
-/// What the user may use, and what to write into the configuration for it.
+/// Lists what the user may use, and what to write into the configuration for it.
 pub(crate) fn discovered(cloud: &dyn Cloud) -> Result<Answer> {
     let found = discover(cloud)?;
     Ok(Answer {
@@ -39,7 +39,7 @@ pub(crate) fn discovered(cloud: &dyn Cloud) -> Result<Answer> {
 }
 
 impl AzureCluster {
-    /// Makes a workspace in the resource group of this one.
+    /// Creates a workspace in the resource group of this one.
     pub(crate) fn create_workspace(&self, name: &str, location: Option<&str>) -> Result<Answer> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !(3..=33).contains(&name.len()) || !name.chars().all(is_name) {

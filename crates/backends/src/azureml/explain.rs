@@ -1,4 +1,4 @@
-//! Why a job waits, as far as the service tells.
+//! Explains why a job waits, as far as the service says.
 
 use super::report::JobView;
 use super::site::{AzureSite, Flavour, short};

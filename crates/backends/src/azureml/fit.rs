@@ -1,4 +1,4 @@
-//! What a job needs on Azure ML beyond what it says: whom to let in, which identity, which machine.
+//! Completes a job for Azure ML: its public key, its identity, its kind of machine.
 
 use super::cluster::AzureCluster;
 use super::site::AzureSite;
@@ -8,9 +8,9 @@ use towline_core::cluster::{Draft, Fit};
 use towline_core::job::Job;
 use towline_core::{Error, Result};
 
-/// Names of the public keys that a user may have, the better one first.
+/// File names of public keys, the preferred one first.
 const PUBLIC_KEYS: [&str; 3] = ["id_ed25519.pub", "id_ecdsa.pub", "id_rsa.pub"];
-/// The native option that lets somebody in.
+/// The native option with the public key.
 const PUBLIC_KEY: &str = "ssh_public_key=";
 
 impl AzureCluster {
@@ -29,7 +29,8 @@ impl AzureCluster {
     }
 }
 
-/// A job that only keeps its nodes is to be entered: it is told whom to let in.
+/// Adds the user's public key to a job that only holds its nodes, because the user enters it by
+/// ssh.
 fn with_public_key(mut job: Job, home: Option<&Path>) -> Result<Job> {
     let native = &job.resources.native;
     let has_key = native.iter().any(|option| option.starts_with(PUBLIC_KEY));
@@ -42,7 +43,7 @@ fn with_public_key(mut job: Job, home: Option<&Path>) -> Result<Job> {
         .find_map(|name| std::fs::read_to_string(folder.join(name)).ok())
         .ok_or_else(|| {
             Error::refused(format!(
-                "nobody could enter: there is no public key in {}",
+                "you could not enter the job: there is no public key in {}",
                 folder.display()
             ))
             .hint("make one with ssh-keygen, or give it: `resources.native: [ssh_public_key=…]`")

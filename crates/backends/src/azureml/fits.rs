@@ -1,5 +1,5 @@
-//! What is refused before it is sent: what can never start, what would show a secret, and names
-//! that lead nowhere.
+//! Refuses jobs before they are sent: those that can never start, that would show a secret, or that
+//! name something unknown.
 
 use super::WORKSPACE_STORE;
 use super::config::AzureSettings;
@@ -43,8 +43,8 @@ pub(super) fn machine(
                 config.name
             )))
         }
-        // What it does not list may be there all the same; what is nearly the name of one is a
-        // slip.
+        // The service may offer machines that it does not list. A name close to a listed one is a
+        // typo.
         (Flavour::Singularity, Some(wanted), _) if site.instance(wanted).is_none() => {
             match slip(short(wanted), job, site) {
                 Some(near) => Err(Error::config(format!(
@@ -68,8 +68,8 @@ pub(super) fn machine(
     }
 }
 
-/// The kind of machine that was meant. Another number is another machine, and other regions have
-/// others.
+/// The listed kind of machine that a typo stands for. A name with other digits is another machine,
+/// and the list does not cover other regions.
 fn slip<'s>(wanted: &str, job: &Job, site: &'s AzureSite) -> Option<&'s str> {
     let is_elsewhere = |region: &String| {
         region != &site.location && !site.quotas.iter().any(|quota| quota.region == *region)
@@ -92,9 +92,10 @@ fn slip<'s>(wanted: &str, job: &Job, site: &'s AzureSite) -> Option<&'s str> {
     .filter(|known| !has_other_features(wanted, known))
 }
 
-/// Azure's names have letters for what a machine has besides, after the number of its CPUs:
-/// `ND96amr_A100_v4` and `ND96amrs_A100_v4` are both machines, and a platform may call one by the
-/// other's name. Other letters are another machine; the same in another order are a slip.
+/// Whether two names differ in the feature letters. Azure's names have such letters after the
+/// number of CPUs: `ND96amr_A100_v4` and `ND96amrs_A100_v4` are both machines, and a platform may
+/// use either name for the other. Different letters mean another machine; the same letters in
+/// another order are a typo.
 fn has_other_features(wanted: &str, known: &str) -> bool {
     let parts = |name: &str| {
         let lower = name.to_ascii_lowercase();
@@ -123,7 +124,7 @@ fn has_other_features(wanted: &str, known: &str) -> bool {
         && are_letters(&known_letters)
 }
 
-/// What can never start is refused before it is sent.
+/// Refuses a job that can never start.
 pub(super) fn check_fits(
     resolved: &Resolved,
     config: &AzureSettings,
@@ -188,7 +189,8 @@ pub(super) fn check_fits(
     Ok(())
 }
 
-/// Secrets go through the workspace's vault, which the job's identity reads: never in the document.
+/// Checks that secrets can reach the job: through the workspace's vault, which the job's identity
+/// reads, and never in the job's document.
 pub(super) fn check_secrets(
     resolved: &Resolved,
     identity: &JobIdentity,
@@ -246,7 +248,7 @@ pub(super) fn check_secrets(
     .hint(hint))
 }
 
-/// Stores that only the workspace knows are known to it.
+/// Checks that the workspace has the datastores that only it defines.
 pub(super) fn known_stores(resolved: &Resolved, site: &AzureSite) -> Result<()> {
     let stores = resolved
         .io

@@ -1,4 +1,4 @@
-//! As whom a job runs, in the words of each flavour.
+//! The identity of a job, as each flavour spells it.
 
 use super::client::{get, list, versioned};
 use super::cluster::AzureCluster;
@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use towline_core::cloud::Call;
 use towline_core::{Error, Result, suggest};
 
-/// The variable by which a virtual cluster is told the identity.
+/// The variable that tells a virtual cluster the identity.
 const SINGULARITY_IDENTITY: &str = "_AZUREML_SINGULARITY_JOB_UAI";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum JobIdentity {
     None,
-    /// Whoever submitted it.
+    /// The user who submitted it.
     User,
     Managed(IdentityFacts),
 }
@@ -82,14 +82,14 @@ fn managed(name: &str, site: &AzureSite) -> Result<IdentityFacts> {
     ))
     .maybe_hint(suggest::did_you_mean(name, known))
     .hint(format!(
-        "{has}; of one that you cannot see, or whose name several have, give the \
-            whole id: `managed:/subscriptions/…`"
+        "{has}; for an identity that you cannot see, or a name that several have, give the whole \
+            id: `managed:/subscriptions/…`"
     )))
 }
 
 impl AzureCluster {
-    /// An identity that is not the workspace's own, by its id: libraries on the nodes know it by
-    /// its client id. Whoever may not look at it may use it all the same.
+    /// An identity outside the workspace, by its id. Libraries on the nodes need its client id. A
+    /// user who may not read the identity may still use it.
     pub(super) fn identity_elsewhere(
         &self,
         asked: Option<&str>,
@@ -134,8 +134,8 @@ impl AzureCluster {
         ))
     }
 
-    /// The one identity of that name among all that the user can see, in whatever group. Of several
-    /// none is meant.
+    /// The one identity of that name that the user can see, in any resource group. `None` if there
+    /// are several.
     fn identity_called(&self, name: &str) -> Option<IdentityFacts> {
         let of = |subscription: &String| {
             let path = format!(
@@ -178,7 +178,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 impl JobIdentity {
-    /// The part of the job's document; a virtual cluster takes none.
+    /// Its part of the job's document; a virtual cluster has none.
     pub(super) fn document(&self, flavour: Flavour) -> Option<Value> {
         match self {
             Self::None => None,
@@ -193,7 +193,7 @@ impl JobIdentity {
         }
     }
 
-    /// Variables that tell the job and its libraries.
+    /// Variables that tell the job and its libraries the identity.
     pub(super) fn variables(&self, flavour: Flavour, variables: &mut Map<String, Value>) {
         let Self::Managed(facts) = self else { return };
         if flavour == Flavour::Singularity {

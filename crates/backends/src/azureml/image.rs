@@ -1,30 +1,30 @@
-//! The image of a job, as Azure ML wants it: an environment of the workspace, or the platform's
-//! own.
+//! The image of a job as Azure ML describes it: an environment of the workspace, or an image of the
+//! platform.
 
 use super::config::Scope;
 use super::site::Flavour;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Without an image of the job's: one that any command finds its feet in.
+/// The image of a job that names none: most commands work in it.
 const DEFAULT_IMAGE: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-ubuntu22.04";
 const USUAL_GPU: &str = "mcr.microsoft.com/azureml/openmpi4.1.0-cuda11.8-cudnn8-ubuntu22.04";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Environment {
-    /// What goes into `environmentId`.
+    /// The value of `environmentId`.
     pub id: String,
-    /// The image to register under that id, where it is ours.
+    /// The image to register under that id, if the environment is ours.
     pub register: Option<String>,
-    /// The platform's name for a curated image of a virtual cluster.
+    /// The platform's name of a curated image of a virtual cluster.
     pub image_version: Option<String>,
 }
 
-/// Beginnings of the platform's own images, where the list of them could not be read.
+/// Prefixes of the platform's own images, used if their list cannot be read.
 const CURATED_PREFIXES: [&str; 3] = ["amlt-sing/", "base/job/", "base/inference/"];
 
-/// Whether a virtual cluster has an image of that name itself. The list is the platform's, with or
-/// without tags; a name without `/` is none of a registry's.
+/// Whether a virtual cluster has an image of that name. The platform lists its images with or
+/// without tags. A name without `/` never belongs to a registry.
 pub(super) fn is_curated(image: &str, listed: &BTreeSet<String>) -> bool {
     let untagged = |name: &str| {
         name.split_once(':')
@@ -40,8 +40,7 @@ pub(super) fn is_curated(image: &str, listed: &BTreeSet<String>) -> bool {
 }
 
 /// `image` is a curated environment of Azure ML (`AzureML-…`, `azureml:NAME:VERSION`, an id), a
-/// curated image of a virtual cluster, of which `listed` are the known ones, or an image of a
-/// registry.
+/// curated image of a virtual cluster (the known ones are in `listed`), or an image of a registry.
 pub(super) fn environment(
     image: Option<&str>,
     has_gpus: bool,
@@ -83,7 +82,7 @@ pub(super) fn environment(
                 image_version: None,
             }
         }
-        // The service wants an environment all the same.
+        // The service requires an environment all the same.
         Some(curated) if flavour == Flavour::Singularity && is_curated(curated, listed) => {
             Environment {
                 image_version: Some(curated.to_owned()),
@@ -94,7 +93,8 @@ pub(super) fn environment(
     }
 }
 
-/// An environment of ours, named by its image: who registers it again registers the same.
+/// An environment of ours. Its name comes from the image, so that registering it twice gives the
+/// same one.
 fn ours(image: &str, scope: &Scope) -> Environment {
     Environment {
         id: format!(
@@ -107,13 +107,13 @@ fn ours(image: &str, scope: &Scope) -> Environment {
     }
 }
 
-/// What is put under its id.
+/// The document to register under its id.
 pub(super) fn document(image: &str) -> Value {
     json!({"properties": {"image": image, "osType": "Linux", "description": "an image of a run of \
         tow"}})
 }
 
-/// FNV-1a: a name for a text, the same on every machine.
+/// FNV-1a: the same number for a text on every machine.
 pub(super) fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

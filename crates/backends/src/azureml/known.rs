@@ -1,4 +1,4 @@
-//! What a workspace knows of jobs that this machine, or this tool, did not submit.
+//! Jobs of a workspace that another machine or another tool submitted.
 
 use super::client::{pages, url};
 use super::cluster::AzureCluster;
@@ -19,12 +19,12 @@ use towline_core::resolve::{Surroundings, resolve};
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, keys};
 
-/// The newest so many are shown: a workspace keeps every job it ever had.
+/// How many jobs are shown, newest first: a workspace keeps every job it ever had.
 const MAX_KNOWN_JOBS: usize = 5_000;
-/// Jobs that are looked through for those that run.
+/// How many of the newest jobs are searched for running ones.
 const NEWEST_JOBS_READ: usize = 1_000;
 
-/// Somebody whose jobs run on nodes of a cluster.
+/// A user whose jobs run on nodes of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Holder {
     pub user: String,
@@ -32,7 +32,7 @@ pub struct Holder {
     pub jobs: Vec<String>,
 }
 
-/// What was submitted this long ago is seen, or gone.
+/// A job that was submitted this long ago is listed, or gone.
 const SETTLED_MILLIS: u64 = 600_000;
 
 impl AzureCluster {
@@ -65,8 +65,8 @@ impl AzureCluster {
         Ok(jobs)
     }
 
-    /// Who holds nodes of the cluster now, and how many: of its newest jobs those that run. Whoever
-    /// has most comes first.
+    /// The users who hold nodes of the cluster now, from its newest jobs. The one with the most
+    /// nodes comes first.
     pub fn holders(&self) -> Result<Vec<Holder>> {
         let site = self.site()?;
         let first = Call::get(url(
@@ -99,7 +99,8 @@ impl AzureCluster {
         Ok(holders)
     }
 
-    /// By its own order, where a run of ours has one; else made from what the service shows.
+    /// The plan of a known job: from its order if it is a run of ours, else made from what the
+    /// service shows.
     pub(super) fn plan_for(
         &self,
         submission: &RunId,
@@ -136,7 +137,7 @@ impl AzureCluster {
                 .transpose()?,
             &job.run,
         ) {
-            // A colleague's, with a stage of their own.
+            // A colleague's run, with a stage of its own.
             (Some(ObjectPlace::Stage(stage)), Some(run)) => {
                 let run = RunId::try_from(run.clone()).map_err(|_| {
                     Error::not_found(format!("`{}` has no run id of ours", job.name))
@@ -153,7 +154,7 @@ impl AzureCluster {
 }
 
 impl AzureCluster {
-    /// Whether nothing of a submission is left. What is new may not be seen yet.
+    /// Whether all jobs of a submission are gone. A new job may not be listed yet.
     fn is_gone(&self, plan: &Plan) -> Result<bool> {
         let now = towline_host::clock::now();
         if plan
@@ -172,7 +173,7 @@ impl AzureCluster {
     }
 }
 
-/// The plan of a run of ours that is there already.
+/// The plan of a run of ours that exists already.
 fn followed(order: CrewOrder) -> Plan {
     Plan {
         adopted: Some(order.plan.id.to_string()),
@@ -180,8 +181,8 @@ fn followed(order: CrewOrder) -> Plan {
     }
 }
 
-/// A plan that says what another tool submitted, so that it can be shown, followed and ended; never
-/// submitted by it.
+/// A plan that describes a job of another tool, so that it can be shown, followed and cancelled. It
+/// is never submitted.
 fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> Result<Plan> {
     let properties = &document["properties"];
     let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
@@ -238,8 +239,8 @@ fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> 
     })
 }
 
-/// GPUs of a node: as many as its kind of machine has. Where that is not known, other tools start
-/// one process for each.
+/// The GPUs per node, from its kind of machine. If that is unknown, the number of processes,
+/// because other tools start one per GPU.
 fn gpus(properties: &Value, site: &AzureSite, ranks: Option<u32>) -> Option<u32> {
     let resources = &properties["resources"];
     let mut bags = resources["properties"]
@@ -267,7 +268,8 @@ fn gpus(properties: &Value, site: &AzureSite, ranks: Option<u32>) -> Option<u32>
     asked.or(machine).or(ranks).filter(|gpus| *gpus > 0)
 }
 
-/// ACT's ids are ours but for a sign; others get one that is always the same.
+/// An id for a job. ACT's names differ from ours only in one character; other names get a fixed id
+/// of their own.
 pub(super) fn id_of(name: &str, created: i64) -> RunId {
     let like_ours = name.to_ascii_lowercase().replace('_', "-");
     let tail = like_ours.rsplit('-').next().unwrap_or_default();

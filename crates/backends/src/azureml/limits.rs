@@ -1,5 +1,4 @@
-//! Lengths and letters that the service takes in names, descriptions and tags: published in its
-//! list of quotas.
+//! Limits of the service for names, descriptions and tags, from its published list of quotas.
 
 use towline_core::{Error, Result};
 
@@ -10,10 +9,10 @@ const MAX_TAGS: usize = 50;
 const TAG_NAME_CHARACTERS: usize = 100;
 const TAG_VALUE_CHARACTERS: usize = 1_000;
 
-/// Where a job names none.
+/// The experiment of a job that names none.
 const USUAL_EXPERIMENT: &str = "towline";
 
-/// The experiment as the service takes it: letters, digits, `-` and `_`, a letter or digit first.
+/// The experiment as the service accepts it: letters, digits, `-` and `_`, a letter or digit first.
 pub(super) fn experiment(wanted: Option<&str>) -> String {
     let Some(wanted) = wanted else {
         return USUAL_EXPERIMENT.to_owned();
@@ -39,7 +38,7 @@ pub(super) fn experiment(wanted: Option<&str>) -> String {
     }
 }
 
-/// What is said where the experiment has another name there.
+/// The note if the experiment has another name there.
 pub(super) fn experiment_note(wanted: Option<&str>) -> Option<String> {
     let there = experiment(wanted);
     let wanted = wanted.filter(|wanted| *wanted != there)?;
@@ -57,7 +56,7 @@ pub(super) fn description(text: &str) -> String {
     cut(text, DESCRIPTION_CHARACTERS)
 }
 
-/// With a sign where something is missing.
+/// Cuts a text, and marks the cut.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -73,7 +72,7 @@ pub(super) fn split_tag(tag: &str) -> (String, String) {
     )
 }
 
-/// One of them is ours.
+/// Checks tags against the limits, one of which our own tag uses up.
 pub(super) fn check_tags(tags: &[String]) -> Result<()> {
     if tags.len() >= MAX_TAGS {
         let error = Error::refused(format!(

@@ -1,4 +1,4 @@
-//! Logs: parts in the stage, of runs of ours; files of run history, of jobs that another tool made.
+//! Logs: of our runs as parts in the stage, of other tools' jobs as files of run history.
 
 use super::cluster::AzureCluster;
 use super::memory::{Ends, ObjectPlace};
@@ -10,9 +10,9 @@ use towline_core::cluster::{Cursor, LogLength, LogSource, RunRef};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 use towline_wire::crew::{LOG_PART_BYTES, keys};
+use towline_wire::log_name::LogName;
 
-/// A log that ends elsewhere every time it is asked grows faster than it is read: the next look
-/// goes on.
+/// How often to look for the end of a log that grows faster than it is read: the next look goes on.
 const MOST_ENDS: usize = 64;
 
 impl AzureCluster {
@@ -35,17 +35,16 @@ impl AzureCluster {
         }
     }
 
-    /// Every part but a log's last has the same size.
+    /// The lengths of logs in the stage. Every part but a log's last has the same size.
     fn staged_lengths(&self, stage: &str, far: &RunRef, below: &str) -> Result<Vec<LogLength>> {
         let folder = format!("{stage}/{}", keys::logs(&far.run));
-        let mut lengths: BTreeMap<(u32, LogSource), u64> = BTreeMap::new();
+        let mut lengths: BTreeMap<LogName, u64> = BTreeMap::new();
         for item in self.with_stage(|objects| objects.list(&format!("{folder}{below}")))? {
-            let Some((attempt, source, index)) =
-                item.key.strip_prefix(&folder).and_then(keys::parse_part)
+            let Some((log, index)) = item.key.strip_prefix(&folder).and_then(LogName::from_part)
             else {
                 continue;
             };
-            let length = lengths.entry((attempt, source)).or_default();
+            let length = lengths.entry(log).or_default();
             *length = (*length).max(
                 index
                     .saturating_mul(LOG_PART_BYTES)
@@ -54,9 +53,9 @@ impl AzureCluster {
         }
         Ok(lengths
             .into_iter()
-            .map(|((attempt, source), length)| LogLength {
-                attempt,
-                source,
+            .map(|(log, length)| LogLength {
+                attempt: log.attempt,
+                source: log.source,
                 length,
             })
             .collect())
@@ -69,8 +68,8 @@ impl AzureCluster {
         from: &Cursor,
         most: u64,
     ) -> Result<(Vec<u8>, Option<u64>)> {
-        let log = keys::log(from.attempt, from.source);
-        let folder = format!("{stage}/{}/{log}", keys::run(&far.run));
+        let log = LogName::new(from.attempt, from.source);
+        let folder = format!("{stage}/{}/{}", keys::run(&far.run), log.folder());
         let mut bytes = Vec::new();
         while (bytes.len() as u64) < most {
             let at = from.offset + bytes.len() as u64;
@@ -89,15 +88,14 @@ impl AzureCluster {
         if !bytes.is_empty() {
             return Ok((bytes, None));
         }
-        let below = format!("{}/", log.strip_prefix("logs/").unwrap_or(&log));
         let length = self
-            .staged_lengths(stage, far, &below)?
+            .staged_lengths(stage, far, &format!("{log}/"))?
             .first()
             .map(|log| log.length);
         Ok((bytes, length))
     }
 
-    /// Addresses of the logs that run history has, by what they are logs of.
+    /// URLs of the logs in run history, by what they are logs of.
     fn addresses(&self, far: &RunRef) -> Result<BTreeMap<(u32, LogSource), String>> {
         let site = self.site()?;
         let details = self
@@ -109,9 +107,9 @@ impl AzureCluster {
             .collect())
     }
 
-    /// Asked from where the last look ended: one question for a log that has not grown. What an
-    /// answer calls the length may be that of a copy which ended early, so only where nothing
-    /// follows is the end.
+    /// The lengths of logs in run history. The search starts where the last one ended, so a log
+    /// that has not grown costs one call. A length in an answer may belong to a copy that ended
+    /// early, so a log ends only where nothing follows.
     fn foreign_lengths(&self, far: &RunRef) -> Result<Vec<LogLength>> {
         let known = self
             .memory()
@@ -169,7 +167,7 @@ impl AzureCluster {
         let reply = self.cloud.call(&ranged(address, from.offset, most))?;
         match reply.status {
             206 => Ok((reply.body.clone(), whole_length(&reply).ok())),
-            // A server that knows no ranges sends all of it.
+            // A server without range support sends the whole file.
             200 => {
                 let start = usize::try_from(from.offset)
                     .unwrap_or(usize::MAX)
@@ -198,7 +196,7 @@ pub(super) fn ranged(address: &str, offset: u64, most: u64) -> Call {
         .header("range", Secret::new(range))
 }
 
-/// The storage's no to an address that run history has just given.
+/// The storage's refusal of a URL that run history has just returned.
 pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
     if reply.status != 403 {
         return super::client::refusal(what, reply);
@@ -208,12 +206,11 @@ pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
         .map(|code| format!(" ({code})"))
         .unwrap_or_default();
     Error::refused(format!(
-        "{what}: the address that run history gave for it does not let \
-        in{code}"
+        "{what}: the storage refuses the URL that run history gave for it{code}"
     ))
     .hint(
-        "its signature may have ended: ask again in a moment, and look whether the clock of \
-            this machine is right",
+        "its signature may have expired: ask again in a moment, and check the clock of this \
+            machine",
     )
     .hint(
         "storage behind a firewall or a private endpoint answers only from its network: is \
@@ -221,18 +218,18 @@ pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
     )
 }
 
-/// Where a log ends, as far as this answer to a question at `from` tells.
+/// The end of a log, as far as the answer to a request at `from` says.
 fn end(reply: &Reply, from: u64) -> Result<u64> {
     match (reply.status, whole_length(reply)) {
         (206, told) => Ok(told?.max(from + reply.body.len() as u64)),
-        // Nothing follows. Whether it became shorter is not always told.
+        // Nothing follows. The answer does not always say whether the log was truncated.
         (416, Ok(told)) if told > 0 => Ok(told.min(from)),
         (416, _) => Ok(from),
         (_, told) => told,
     }
 }
 
-/// `bytes 0-0/1234`, or `bytes */0` where there is nothing to give.
+/// `bytes 0-0/1234`, or `bytes */0` if the file is empty.
 pub(super) fn whole_length(reply: &Reply) -> Result<u64> {
     let told = reply
         .header("content-range")
@@ -241,12 +238,14 @@ pub(super) fn whole_length(reply: &Reply) -> Result<u64> {
         (206 | 416, Some(length)) => Ok(length),
         (200, _) => Ok(reply.body.len() as u64),
         (404 | 416, None) => Ok(0),
-        (206, None) => Err(Error::unreachable("a log's length was not told")),
+        (206, None) => Err(Error::unreachable(
+            "the storage did not say how long a log is",
+        )),
         _ => Err(log_refusal("a log", reply)),
     }
 }
 
-/// What a file of run history is the log of; system logs are nobody's.
+/// Which log a file of run history is; a system log belongs to no rank.
 pub(super) fn which(name: &str) -> Option<(u32, LogSource)> {
     let (folder, file) = name.rsplit_once('/')?;
     let attempt = match folder {

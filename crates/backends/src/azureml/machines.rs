@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use towline_core::Result;
 use towline_core::cloud::{Call, Cloud};
 
-/// Where kinds of machines are listed: of a virtual cluster in every region it has a quota in, as
-/// its own subscription sees them.
+/// The URLs that list kinds of machines. For a virtual cluster there is one for every region with a
+/// quota, below the cluster's own subscription.
 pub(super) fn offers(
     scope: &Scope,
     cluster: &str,
@@ -39,8 +39,7 @@ pub(super) fn offers(
     regions.iter().map(|region| format!("/subscriptions/{own}/providers/Microsoft.MachineLearningServices/locations/{region}/{word}")).collect()
 }
 
-/// Kinds of machines: of virtual clusters, or of Azure ML in that region. What the service does not
-/// tell is no reason to fail.
+/// Kinds of machines of virtual clusters, or of Azure ML in that region. A failed call is no error.
 pub(super) fn instances(
     cloud: &dyn Cloud,
     places: &[String],
@@ -101,8 +100,7 @@ fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {
     found
 }
 
-/// Images that a virtual cluster has itself, as its own subscription sees them. What the service
-/// does not tell is no reason to fail.
+/// Images of a virtual cluster, listed below its own subscription. A failed call is no error.
 pub(super) fn images(
     cloud: &dyn Cloud,
     scope: &Scope,
@@ -171,7 +169,7 @@ pub(super) fn pods(target: &Value) -> Vec<InstanceFacts> {
             series: "kubernetes".to_owned(),
             gpus: nvidia.or(amd).unwrap_or(0),
             amd: nvidia.is_none() && amd.is_some() || is_amd(name),
-            // `500m` is half of one: it counts as one.
+            // `500m` is half a CPU and counts as one.
             cpus: text(&requests["cpu"])
                 .trim_end_matches('m')
                 .parse()

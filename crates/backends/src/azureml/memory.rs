@@ -1,4 +1,5 @@
-//! What was learnt of runs so far: what does not change is asked once. All of it may be forgotten.
+//! A cache of facts about runs, so that a fact that cannot change is asked once. It may be dropped
+//! at any time.
 
 use super::state::RunError;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -7,36 +8,36 @@ use towline_core::RunId;
 use towline_core::cluster::LogSource;
 use towline_wire::crew::{SecretPlace, StatusDocument};
 
-/// A job in its final state has sent all its news after this time.
+/// All status documents of a job have arrived this long after its final state.
 pub(super) const SETTLE_TIME: Duration = Duration::from_secs(4);
-/// A job that was there and is not found counts as lost after this time.
+/// A job that existed and is not found counts as lost after this time.
 pub(super) const LOST_AFTER: Duration = Duration::from_secs(90);
 
-/// Where a run's own objects are, if it has any.
+/// The place of a run's own objects, if it has any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ObjectPlace {
     /// Below this path of the workspace's datastore.
     Stage(String),
-    /// Another tool's: only what the service keeps.
+    /// Another tool submitted it: only the service stores files of it.
     Foreign,
 }
 
 /// Lengths, by what they are logs of.
 pub(super) type Ends = BTreeMap<(u32, LogSource), u64>;
 
-/// What is left to do when a run of a submission has ended by its own account.
+/// What remains to be done after a run has recorded its own end.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Remains {
-    /// Results come with the service's end.
+    /// The service uploads results after its own end of the job.
     pub uploads: bool,
-    /// Secrets lie in the vault until then.
+    /// The vault holds secrets until then.
     pub secrets: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     pub object_place: HashMap<RunId, ObjectPlace>,
-    /// News with the version of the object they were read from.
+    /// The last status document, with the version of the object it was read from.
     pub status_document: HashMap<RunId, (String, StatusDocument)>,
     /// Since when a job is in its final state.
     pub finals: HashMap<RunId, Instant>,
@@ -44,42 +45,42 @@ pub(super) struct Memory {
     pub missing: HashMap<RunId, Instant>,
     pub seen: HashSet<RunId>,
     pub errors: HashMap<RunId, Option<RunError>>,
-    /// Where logs of other tools' jobs ended when they were last looked at.
+    /// The lengths of other tools' logs at the last look.
     pub ends: HashMap<RunId, Ends>,
-    /// Addresses of files that run history keeps, and when they were given.
+    /// URLs of files in run history, and when the service signed them.
     pub addresses: HashMap<(RunId, String), (Instant, String)>,
-    /// What of a submission is over only with the service's end.
+    /// What can be cleaned up only after the service reports the job as finished.
     pub remains: HashMap<RunId, Remains>,
-    /// Runs that are to end, and since when the service does not know them, or will not hear of it.
+    /// Runs with a cancel that the service has not accepted, and since when.
     pub unacknowledged: HashMap<RunId, Instant>,
-    /// When the service was told to end a run.
+    /// When the cancel of a run was last sent.
     pub told: HashMap<RunId, Instant>,
-    /// Since when a job is being ended by the service, or a run waits for it.
+    /// Since when the service is ending a job, or a run waits for the service.
     pub slow: HashMap<RunId, Instant>,
-    /// Since when a name is in conflict.
+    /// Since when the service reports a conflict about a job's name.
     pub conflicts: HashMap<RunId, Instant>,
-    /// Where the secrets of submissions are that are on their way.
+    /// Where the secrets of submissions in progress are.
     pub kept: HashMap<RunId, SecretPlace>,
     /// Submissions whose secrets are gone from the vault.
     pub cleared: HashSet<RunId>,
     /// Environments and datastores that are registered.
     pub registered: HashSet<String>,
-    /// When objects of the stage that never change were last seen there.
+    /// When immutable objects of the stage were last seen there.
     pub staged: HashMap<String, Instant>,
-    /// When a datastore was last put with a signature, by its name and what the signature was made
-    /// of.
+    /// When a datastore was last registered with a signature, by its name and the credential behind
+    /// the signature.
     pub signed: HashMap<String, Instant>,
-    /// Client ids of identities that are not the workspace's own.
+    /// Client ids of identities outside the workspace.
     pub clients: HashMap<String, String>,
-    /// Where the vault answers.
+    /// The URL of the vault.
     pub vault: Option<String>,
 }
 
-/// What the service was told to end is not told again for so long.
+/// How long a cancel is not sent again.
 const CANCEL_REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
-/// What was seen in the stage is taken to be there for so long: nobody but its owner removes
-/// anything.
+/// How long an object that was seen in the stage is assumed to be there, because only its owner
+/// removes anything.
 const STAGED_TRUST_TIME: Duration = Duration::from_secs(600);
 
 impl Memory {
@@ -89,7 +90,7 @@ impl Memory {
             .is_some_and(|seen| seen.elapsed() < STAGED_TRUST_TIME)
     }
 
-    /// The service has heard that it is to end.
+    /// The service has accepted the cancel.
     pub(super) fn heard(&mut self, run: &RunId) {
         self.unacknowledged.remove(run);
         self.told.insert(run.clone(), Instant::now());
@@ -100,7 +101,7 @@ impl Memory {
             .or_insert_with(Instant::now);
         self.told.insert(run.clone(), Instant::now());
     }
-    /// Told a moment ago. Whoever asks for it again later means it.
+    /// Whether the cancel was sent a moment ago. A later request sends it again.
     pub(super) fn was_told(&self, run: &RunId) -> bool {
         self.told
             .get(run)

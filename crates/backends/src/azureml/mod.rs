@@ -1,17 +1,20 @@
 //! Azure ML: computes of a workspace, Kubernetes attached to it (ITP), and virtual clusters of
 //! Singularity. REST only; one code path, three flavours.
 //!
-//! A job is put under its run's id, so that putting it twice is putting it once. What it runs is
-//! `tow __crew`, brought with code and order through the workspace's own datastore; what becomes of
-//! it comes back the same way. See `towline_wire::crew`.
+//! A job is created under its run's id, so that creating it twice gives one job. It runs `tow
+//! __crew`. The program, the code and the order come through the workspace's own datastore, and
+//! status documents, logs and results go back the same way. See `towline_wire::crew`.
 //!
-//! What is asked of the service, for however many runs (`towline/tests/azureml/polite.rs` counts):
-//! a submission puts each job once, and what else it needs does not grow with its runs; the daemon
-//! asks every 4 to 20 s, each job by itself up to 20 of them, else the pages of one list (50 jobs
-//! each), and between that lists the news of all runs in one listing of blobs; `tow ps` asks
-//! nothing, `tow ps
-//! --remote` the pages of one list; who follows a run adds one listing of that run's logs to each look.
-//! An abort is one call and one word in the stage for each job, and one call for why each ended.
+//! Calls to the service, for any number of runs (`towline/tests/azureml/polite.rs` counts them):
+//! - A submission creates each job with one call. Its other calls do not grow with the number of
+//!   runs.
+//! - The daemon asks every 4 to 20 s: one call per job for up to 20 jobs, else the pages of one
+//!   list (50 jobs each). In between it lists the status documents of all runs in one listing of
+//!   blobs.
+//! - `tow ps` asks nothing, `tow ps --remote` the pages of one list.
+//! - A client that follows a run adds one listing of that run's logs to each look.
+//! - An abort is one call and one object in the stage for each job, and one call for why each
+//!   ended.
 
 mod artifacts;
 mod cancel;

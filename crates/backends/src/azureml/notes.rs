@@ -1,4 +1,5 @@
-//! What a plan is told with before it is sent: what has no effect here, and what it would wait for.
+//! Notes added to a plan before it is sent: options without effect here, and quotas that it would
+//! wait for.
 
 use super::cluster::AzureCluster;
 use super::config::Target;
@@ -31,14 +32,14 @@ impl AzureCluster {
             .any(|word| word.starts_with("ssh_public_key="));
         match &self.config.target {
             Target::VirtualCluster(_) => Some(
-                "nodes of a virtual cluster that are kept after a failure cannot be entered: \
-                    they only count against the quota"
+                "nodes of a virtual cluster that are held after a failure cannot be entered: they \
+                    only use up quota"
                     .to_owned(),
             ),
             Target::Compute(_) if has_key => None,
             Target::Compute(_) => Some(
-                "nodes that are kept after a failure can be entered only \
-                with a key: `resources.native: [ssh_public_key=…]`"
+                "nodes that are held after a failure can be entered only with a key: \
+                    `resources.native: [ssh_public_key=…]`"
                     .to_owned(),
             ),
         }
@@ -61,7 +62,7 @@ fn mounted(io: &IoPlan) -> Option<String> {
     })
 }
 
-/// A kind of machine that the service does not list may be there all the same.
+/// The note about a kind of machine that the service does not list. It may exist all the same.
 fn unlisted(plan: &Plan, site: &AzureSite) -> Option<String> {
     let wanted = plan
         .job
@@ -87,7 +88,8 @@ fn unlisted(plan: &Plan, site: &AzureSite) -> Option<String> {
     })
 }
 
-/// More than a tier has of such machines: it may still be submitted, for quotas change.
+/// The note about a tier whose quota is too small. The job may still be submitted, because quotas
+/// change.
 fn quota(plan: &Plan, site: &AzureSite) -> Option<String> {
     if site.flavour != Flavour::Singularity {
         return None;

@@ -1,5 +1,5 @@
-//! Looking at many runs at once: one listing of news, and of the service as few questions as there
-//! are pages, or runs.
+//! Observes many runs at once: one listing of status documents, and one API call per page of 50
+//! jobs, or per run if there are at most 20.
 
 mod asking;
 
@@ -18,19 +18,19 @@ use towline_core::reason::Cause;
 use towline_core::{Result, RunId};
 use towline_wire::crew::StatusDocument;
 
-/// So many jobs are asked for one by one; of more, lists are read.
+/// Up to this many jobs are queried one by one; for more, lists are read.
 const SINGLE_QUERY_JOBS: usize = 20;
-/// Between two looks at what only the service can say.
+/// The shortest pause before the service is asked again about an end.
 const SERVICE_CHECK_INTERVAL: Duration = Duration::from_millis(300);
-/// Between two looks at a job that is being ended.
+/// The pause between two looks at a job that is being ended.
 const ENDING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// And of what takes its time.
+/// The longest pause between two looks.
 const SLOW_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
-/// What the service said of jobs.
+/// The service's answers about jobs.
 struct Jobs {
     known: HashMap<String, JobView>,
-    /// Nothing could be learnt of these, and why of the first.
+    /// Jobs without an answer; `failed` holds the first error.
     silent: HashSet<String>,
     failed: std::result::Result<(), String>,
 }
@@ -54,7 +54,7 @@ impl AzureCluster {
         url(self.cloud(), &format!("{}/jobs/{name}", site.scope.id()))
     }
 
-    /// Where its objects are.
+    /// Notes the place of the run's objects.
     fn learn(&self, far: &RunRef, job: &JobView) {
         let object_place = match (&job.run, &job.stage) {
             (Some(_), Some(stage)) => ObjectPlace::Stage(stage.clone()),
@@ -70,12 +70,12 @@ impl AzureCluster {
         if let Some(known) = self.memory().object_place.get(&far.run) {
             return Ok(known.clone());
         }
-        // A colleague's run has a name like ours: only its job tells.
+        // A colleague's run has a name like ours, so only its job shows whose it is.
         self.job(far)?;
         Ok(self.likely(far))
     }
 
-    /// As far as it is known without asking.
+    /// The place of the run's objects, as far as it is known without a call.
     fn likely(&self, far: &RunRef) -> ObjectPlace {
         let is_named_so = far
             .native
@@ -114,7 +114,7 @@ impl AzureCluster {
         if let Some(jobs) = &jobs {
             self.learn_errors(runs, &jobs.known, &site);
         }
-        // What cannot be told of one run is no reason to tell nothing of the others.
+        // A failure about one run does not hide the reports of the others.
         let mut failed = jobs.as_ref().map_or(Ok(()), |jobs| jobs.failed.clone());
         for far in runs {
             let status_document = status_document.get(&far.run);
@@ -138,7 +138,8 @@ impl AzureCluster {
             let cancelled = self.cancel_unacknowledged(runs, &jobs.known, &mut observed.settles_in);
             failed = failed.and(cancelled.map_err(|error| error.to_string()));
             for (submission, error) in self.clear_secrets(runs) {
-                // No end is told while secrets of it lie there: whoever hears of it looks no more.
+                // An end is not reported while its secrets are in the vault, because an ended run
+                // is not looked at again.
                 observed.runs.retain(|report| {
                     RunRef::of(&report.run).submission != submission
                         || report.attempts.iter().all(|of| of.end.is_none())
@@ -151,8 +152,8 @@ impl AzureCluster {
         Ok(observed)
     }
 
-    /// Without the service's word: what the news tell. An end that waits for the service is left to
-    /// it.
+    /// A report without asking the service, from the status document. An end that must wait for the
+    /// service is left out.
     fn quick(
         &self,
         far: &RunRef,
@@ -203,7 +204,7 @@ impl AzureCluster {
             return Ok(self.not_found(far, status_document, settles_in));
         };
         if job.state == NativeState::Cancelling {
-            // Whoever asked for that waits for it.
+            // The user who cancelled waits for it.
             later(
                 Some(self.slow_since(&far.run)),
                 ENDING_CHECK_INTERVAL,
@@ -231,7 +232,7 @@ impl AzureCluster {
         ))
     }
 
-    /// It has ended by its own account, and there is more to its end.
+    /// Whether the run has recorded its end, but the service still has work to do for it.
     fn waits_for_service(
         &self,
         far: &RunRef,
@@ -243,7 +244,7 @@ impl AzureCluster {
         else {
             return Ok(false);
         };
-        // Lost nodes may be given back: then the service starts it anew.
+        // The service may replace the lost nodes and start the job again.
         if end.ending.cause == Some(Cause::NodeFailed) {
             return Ok(true);
         }
@@ -251,8 +252,8 @@ impl AzureCluster {
         Ok(remains.secrets || remains.uploads && end.ending.cause.is_none())
     }
 
-    /// A final job whose news say how it ended needs no time; another may still have news on their
-    /// way.
+    /// Whether the final state can be reported. It can at once if the status document says how the
+    /// run ended. If not, a status document may still be on its way.
     fn is_settled(
         &self,
         far: &RunRef,
@@ -271,7 +272,7 @@ impl AzureCluster {
             .finals
             .entry(far.run.clone())
             .or_insert_with(Instant::now);
-        // One that was cancelled before it began has nothing to tell.
+        // A job that was cancelled before it began never writes a status document.
         let is_mute = status_document.is_none()
             && job.started.is_none()
             && job.state == NativeState::Canceled;
@@ -290,7 +291,8 @@ impl AzureCluster {
         )
     }
 
-    /// The service has no such job: it was never put, or is not seen yet, or was deleted.
+    /// The report if the service has no such job: it was never created, is not listed yet, or was
+    /// deleted.
     fn not_found(
         &self,
         far: &RunRef,
@@ -323,12 +325,12 @@ impl AzureCluster {
     }
 }
 
-/// What the service calls a run's job.
+/// The name of a run's job in the service.
 pub(super) fn job_name(far: &RunRef) -> &str {
     far.native.as_deref().unwrap_or_else(|| far.run.as_str())
 }
 
-/// Whether enough time has passed; else when it will have.
+/// Whether `wait` has passed; if not, lowers `settles_in` to the remaining time.
 fn due(since: Instant, wait: Duration, settles_in: &mut Option<u64>) -> bool {
     let left = wait.saturating_sub(since.elapsed());
     if left.is_zero() {
@@ -339,7 +341,7 @@ fn due(since: Instant, wait: Duration, settles_in: &mut Option<u64>) -> bool {
     false
 }
 
-/// Looks again after a while, which grows: what is slow once is slow for longer.
+/// Asks for another look after a pause, which grows with the time already waited.
 pub(super) fn later(since: Option<Instant>, least: Duration, settles_in: &mut Option<u64>) {
     let wait = since.map_or(least, |since| {
         (since.elapsed() / 4).clamp(least, SLOW_CHECK_INTERVAL)

@@ -1,5 +1,5 @@
-//! What `tow nodes` shows of a workspace: kinds of machines, what each tier may have of them, and
-//! who holds nodes.
+//! The page of `tow nodes` for a workspace: kinds of machines, quotas of each tier, and who holds
+//! nodes.
 
 use super::cluster::AzureCluster;
 use super::known::Holder;
@@ -8,7 +8,7 @@ use crate::own_facts::OwnFacts;
 use towline_core::cluster::{Cell, Facts, NodeFacts, Page, Tone};
 use towline_core::quantity::Memory;
 
-/// Jobs of one holder that are named.
+/// How many jobs of one holder are named.
 const NAMED_JOBS: usize = 3;
 
 impl AzureCluster {
@@ -17,12 +17,12 @@ impl AzureCluster {
             return Page::default();
         };
         let page = machines(&site);
-        // Who may see the cluster need not be allowed to see its jobs.
+        // A user who may see the cluster may be forbidden to see its jobs.
         let (holders, note) = match self.holders() {
             Ok(holders) => (holders, None),
             Err(error) => (
                 Vec::new(),
-                Some(format!("who holds its nodes is not known: {error}\n")),
+                Some(format!("the holders of its nodes are unknown: {error}\n")),
             ),
         };
         facts.own["holders"] = serde_json::to_value(&holders).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(super) fn summary(site: &AzureSite, stage: &str) -> String {
         site.scope.workspace,
         site.location,
         site.instances.len(),
-        who.map_or("somebody that the token does not name", |who| &who.name)
+        who.map_or("a user whose name is not in the token", |who| &who.name)
     )
 }
 

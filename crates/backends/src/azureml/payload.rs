@@ -1,4 +1,4 @@
-//! The document of a job: the exact thing that is put. Pure: the same plan gives the same bytes.
+//! The document of a job: exactly what is sent. Pure: the same plan gives the same bytes.
 
 use super::config::AzureSettings;
 use super::data::{self, Data};
@@ -17,25 +17,26 @@ use towline_core::resolve::{NamedStore, Resolved};
 use towline_core::{Result, RunId};
 use towline_wire::crew::{CREW_VERB, keys};
 
-/// What the service allows a job beyond its own limit: our program ends it before.
+/// The service's time limit is this much longer than the job's own, because our program ends the
+/// job first.
 const TIME_LIMIT_SLACK_SECONDS: u64 = 3_600;
 
-/// More than a machine has: data loaders with workers are limited by its memory alone. The
-/// service's own 2g end them with SIGBUS.
+/// More than any machine has, so that only the machine's memory limits data loaders with workers.
+/// With the service's own default of 2g they die of SIGBUS.
 const USUAL_SHARED_MEMORY: &str = "1024g";
 
 const SHARED_MEMORY: &str = "SHARED_MEMORY_PERCENT";
 
-/// A job made definite for one workspace; a body for each of its runs.
+/// A job resolved for one workspace; it gives a body for each run.
 #[derive(Debug)]
 pub(super) struct Payload<'a> {
     site: &'a AzureSite,
     submission: &'a RunId,
     job: &'a Job,
     resolved: &'a Resolved,
-    /// Of our program.
+    /// The digest of our program.
     digest: &'a str,
-    /// The path of ours in the workspace's datastore.
+    /// Our path in the workspace's datastore.
     stage: String,
     words: NativeWords,
     pub environment: Environment,
@@ -123,8 +124,8 @@ impl<'a> Payload<'a> {
         json!({"properties": properties})
     }
 
-    /// The program is copied to where it may be run, and takes over. Nothing of the job itself is
-    /// in this line.
+    /// The shell line of the job: it copies our program to a folder where it may be executed, and
+    /// starts it. The line holds nothing of the user's job.
     fn command(&self, run: &RunId) -> String {
         let mut words = vec![
             r#"d="$PWD"; [ -w "$d" ] || d="$(mktemp -d)"; cp "${{inputs.tow_program}}" "$d/.tow" && chmod 700 "$d/.tow" && exec "$d/.tow""#.to_owned(),
@@ -182,7 +183,7 @@ impl<'a> Payload<'a> {
             .collect()
     }
 
-    /// One process a node: it is ours, and starts the ranks as everywhere.
+    /// One process per node: our own program, which starts the ranks as on every cluster.
     fn distribution(&self) -> Option<Value> {
         let wanted = self.resolved.shape.nodes > 1 || self.site.flavour == Flavour::Singularity;
         wanted.then(|| json!({"distributionType": "PyTorch", "processCountPerInstance": 1}))
@@ -207,7 +208,8 @@ impl<'a> Payload<'a> {
         (!variables.is_empty()).then_some(Value::Object(variables))
     }
 
-    /// A virtual cluster takes a share of the machine's memory, not a size.
+    /// The size of shared memory. A virtual cluster takes a share of the machine's memory, not a
+    /// size.
     fn shared_memory(&self) -> Option<String> {
         let size: Memory = self
             .words
@@ -231,7 +233,7 @@ impl<'a> Payload<'a> {
 
     fn limits(&self) -> Option<Value> {
         let time = self.resolved.time?.0;
-        // Nobody knows how long a job takes that goes on after each time limit.
+        // A job that is retried after each time limit has no known total time.
         let retry = self
             .resolved
             .retry
@@ -249,7 +251,7 @@ impl<'a> Payload<'a> {
         Some(json!({"jobLimitsType": "Command", "timeout": format!("PT{whole}S")}))
     }
 
-    /// Only what was asked for: most computes have no tiers.
+    /// The tier, only if the job asks for one, because most computes have no tiers.
     fn queue(&self) -> Option<Value> {
         let tier = self
             .job
@@ -328,7 +330,7 @@ impl<'a> Payload<'a> {
             "enableAzmlInt": true,
             "scalePolicy": {"autoScaleIntervalInSec": 120, "maxInstanceTypeCount": nodes, "minInstanceTypeCount": nodes},
         });
-        // An empty list is refused.
+        // The service refuses an empty list.
         let locations = self.job.resources.location.as_slice();
         if !locations.is_empty() {
             bag["locations"] = json!(locations);
@@ -345,7 +347,7 @@ impl<'a> Payload<'a> {
         bag
     }
 
-    /// Stores of ours that the service is to know.
+    /// Datastores that must be registered in the workspace.
     pub(super) fn stores(&self) -> Vec<&NamedStore> {
         let stores = self
             .resolved
@@ -369,7 +371,7 @@ pub(super) const fn tier_word(tier: Tier) -> &'static str {
     }
 }
 
-/// Variables that the service itself reads: the ranks' own would come too late for it.
+/// Whether the service itself reads this variable. Setting it for the ranks would be too late.
 fn is_for_the_platform(name: &str) -> bool {
     matches!(name, SHARED_MEMORY | "JOB_EXECUTION_MODE")
         || ["AZUREML_", "AML_", "SINGULARITY_", "DATASET_"]

@@ -1,4 +1,4 @@
-//! Asking a workspace what it is and what its jobs run on.
+//! Asks a workspace what it is and what its jobs run on.
 
 use super::client::{found, get, good, list, next_page, url, versioned};
 use super::config::{AzureSettings, Scope, Target};
@@ -15,7 +15,7 @@ use towline_core::cloud::{Audience, Call, Cloud};
 use towline_core::cluster::{Facts, GpuFacts, GpuMake, NodeFacts};
 use towline_core::{Error, Result};
 
-/// The version that knows virtual clusters and their machines.
+/// The API version that has virtual clusters and their machines.
 pub(super) const CLUSTERS_API: &str = "2021-03-01-preview";
 
 pub(super) fn probe(cloud: &dyn Cloud, config: &AzureSettings) -> Result<AzureSite> {
@@ -77,7 +77,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureSettings) -> Result<AzureSi
         instances,
         images,
         studio: cloud.studio()?,
-        // Whoever is signed in may use it, known by name or not.
+        // The signed-in user may use the workspace even if the name is unknown.
         who: cloud.who().ok(),
         facts: Facts::default(),
         location,
@@ -87,7 +87,7 @@ pub(super) fn probe(cloud: &dyn Cloud, config: &AzureSettings) -> Result<AzureSi
     Ok(site)
 }
 
-/// What the service says of a workspace, and of what its jobs run on.
+/// The service's answers about a workspace and about the target of its jobs.
 struct Answers {
     workspace: Value,
     stores: Value,
@@ -146,7 +146,7 @@ fn ask(cloud: &dyn Cloud, scope: &Scope, config: &AzureSettings) -> Result<Answe
     })
 }
 
-/// The id of a virtual cluster; by its name alone it is one of the workspace's resource group.
+/// The id of a virtual cluster. A name alone means the workspace's resource group.
 pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
     if name.starts_with('/') {
         name.to_owned()
@@ -155,8 +155,8 @@ pub(super) fn cluster_id(scope: &Scope, name: &str) -> String {
     }
 }
 
-/// What the workspace calls the containers it knows. Its own are not for others' data by another
-/// name.
+/// The workspace's names of its containers, without its own default ones, which are not for users'
+/// data.
 fn containers(answer: &Value) -> BTreeMap<String, String> {
     let stores = answer["value"]
         .as_array()
@@ -176,14 +176,14 @@ fn containers(answer: &Value) -> BTreeMap<String, String> {
     stores.filter_map(entry).collect()
 }
 
-/// The default one, through which code and news travel.
+/// The default datastore, through which code and status documents travel.
 fn store(answer: &Value) -> Result<StoreFacts> {
     let all = || answer["value"].as_array().into_iter().flatten();
     let usual = all()
         .find(|store| store["properties"]["isDefault"] == true)
         .or_else(|| all().find(|store| store["name"] == "workspaceblobstore"));
     let store = usual.ok_or_else(|| {
-        Error::refused("the workspace has no default datastore, and code travels through it")
+        Error::refused("the workspace has no default datastore, which code travels through")
     })?;
     let text = |key: &str| {
         store["properties"][key]
@@ -193,7 +193,8 @@ fn store(answer: &Value) -> Result<StoreFacts> {
     };
     if store["properties"]["datastoreType"] != "AzureBlob" {
         return Err(Error::refused(
-            "the workspace's default datastore is no blob container, and code travels through it",
+            "the workspace's default datastore, which code travels through, is not a blob \
+                container",
         ));
     }
     let (account, container) = (text("accountName"), text("containerName"));
@@ -230,7 +231,7 @@ fn names(list: &Value) -> BTreeSet<String> {
         .collect()
 }
 
-/// A list with the pages that follow its first.
+/// A list, completed by the pages that follow the first.
 pub(super) fn all_of(cloud: &dyn Cloud, what: &str, mut first: Value) -> Result<Value> {
     if let Some(next) = next_page(cloud, what, &first, Audience::Management)? {
         let others = list(cloud, what, next)?;
@@ -253,7 +254,7 @@ fn flavour(config: &AzureSettings, target: &Value) -> Flavour {
     }
 }
 
-/// Where the workspace's own services answer.
+/// The URL of the workspace's own services.
 fn discover(cloud: &dyn Cloud, address: &str) -> Result<String> {
     let answer = get(
         cloud,
@@ -287,7 +288,7 @@ fn identities(identity: &Value) -> BTreeMap<String, IdentityFacts> {
         .collect()
 }
 
-/// A number, of which the service sometimes writes parts.
+/// A whole number, which the service sometimes writes with a fraction.
 pub(super) fn whole(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| {
         value.as_f64().map_or(0, |number| {
@@ -325,7 +326,7 @@ pub(super) fn quotas(cluster: &Value) -> Vec<QuotaFacts> {
     limits.map(quota).collect()
 }
 
-/// What the cluster offers, in the words of every cluster: a node for each machine there may be.
+/// The facts of the cluster in the common form: one node for each machine that it can have.
 fn facts(site: &AzureSite, target: &Value, config: &AzureSettings) -> Facts {
     let gpus_of = |instance: Option<&InstanceFacts>| {
         config
@@ -397,7 +398,7 @@ fn facts(site: &AzureSite, target: &Value, config: &AzureSettings) -> Facts {
             .push(node(config.name.clone(), "unknown", None, false));
         facts
             .notes
-            .push("the service does not say which machines there are".to_owned());
+            .push("the service does not list its machines".to_owned());
     }
     facts
 }

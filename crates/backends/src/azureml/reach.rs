@@ -1,4 +1,4 @@
-//! The way into a job of Azure ML: the address that an interactive one has while it runs.
+//! Access to a running job of Azure ML: the address of an interactive job.
 
 use super::cluster::AzureCluster;
 use super::report::JobView;
@@ -10,7 +10,7 @@ impl AzureCluster {
     pub(super) fn enter(&self, request: &ReachRequest<'_>) -> Result<Reach> {
         if matches!(request.purpose, Purpose::Port) {
             let error = Error::refused(format!(
-                "{} is on Azure ML, which lets nobody in but by ssh",
+                "{} is on Azure ML, where only ssh leads into a job",
                 request.run.run
             ));
             return Err(error.hint(
@@ -38,7 +38,7 @@ impl AzureCluster {
         let url = native.and_then(|native| native.url.clone());
         let name = native.map_or(request.run.run.as_str(), |native| native.id.as_str());
         Err(Error::refused(format!(
-            "the way into {} is a relay that only Azure's own client speaks",
+            "{} can be entered only through a relay of Azure's own client",
             request.run.run
         ))
         .hint(format!("az ml job connect-ssh --name {name}"))
@@ -48,7 +48,7 @@ impl AzureCluster {
         )))
     }
 
-    /// Where a job lets somebody in: `user`, host and port.
+    /// The ssh address of a job: `user`, host and port.
     fn ssh_endpoint(&self, run: &RunRef, node: u32) -> Result<String> {
         let job: JobView = self
             .job(run)?
@@ -80,12 +80,11 @@ impl AzureCluster {
                     "{} has no address yet; the service calls it {}",
                     run.run, job.word
                 ));
-                return error.hint(
-                    "it has one soon after its nodes are there: try again, or see `tow why`",
-                );
+                return error
+                    .hint("it gets one soon after its nodes start: try again, or see `tow why`");
             }
             Error::refused(format!(
-                "{} has no way in: only interactive jobs have",
+                "{} cannot be entered: only interactive jobs can",
                 run.run
             ))
             .hint(

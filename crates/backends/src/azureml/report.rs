@@ -1,4 +1,5 @@
-//! What is known of a run, from the service's word for its job and from its own news. Pure.
+//! Makes the report of a run from the service's state of its job and from the run's status
+//! document. Pure.
 
 use super::site::AzureSite;
 use super::state::{self, NativeState, RunError, moment};
@@ -10,28 +11,28 @@ use towline_core::state::Native;
 use towline_core::time::Moment;
 use towline_wire::crew::StatusDocument;
 
-/// What the service shows of a job.
+/// The service's description of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct JobView {
     pub name: String,
     pub word: String,
     pub state: NativeState,
-    /// The run it is of, where we submitted it.
+    /// Its run, if `tow` submitted it.
     pub run: Option<String>,
-    /// Nodes that only wait for somebody: a virtual cluster starts no command there, so that there
-    /// is no news.
+    /// The job only holds nodes. A virtual cluster starts no command in such a job, so there is no
+    /// status document.
     pub is_interactive: bool,
     pub stage: Option<String>,
     pub display_name: String,
     pub user: String,
     pub nodes: u32,
-    /// The id of what it runs on.
+    /// The id of its compute or virtual cluster.
     pub compute: String,
     pub created: Option<Moment>,
     pub started: Option<Moment>,
     pub ended: Option<Moment>,
     pub url: Option<String>,
-    /// `ssh://user@host:port`, as Kubernetes tells it.
+    /// `ssh://user@host:port`, as Kubernetes gives it.
     pub ssh: Option<String>,
 }
 
@@ -66,25 +67,24 @@ impl JobView {
         })
     }
 
-    /// Whether its own program tells what becomes of it.
+    /// Whether our program runs in the job and writes a status document.
     pub(super) const fn is_ours(&self) -> bool {
         self.run.is_some() && !self.is_interactive
     }
 }
 
-/// What else is known when a report is made.
+/// Further facts for a report.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signs<'a> {
     pub status_document: Option<&'a StatusDocument>,
     pub error: Option<&'a RunError>,
-    /// The job was seen in its final state long enough ago: no more news will come.
+    /// The job has been in its final state for long enough: no more status documents will come.
     pub is_settled: bool,
-    /// Results of it come with the service's end.
+    /// The service uploads its results after the end.
     pub uploads: bool,
-    /// The service was asked to end it, by us.
+    /// We cancelled it.
     pub told: bool,
-    /// There is more to its end than it tells itself: only when the service has ended it, it is
-    /// over.
+    /// The run has recorded its end, but it is over only when the service has ended the job.
     pub waits_for_service: bool,
 }
 
@@ -131,7 +131,7 @@ pub(super) fn report(far: &RunRef, job: &JobView, site: &AzureSite, signs: Signs
     }
 }
 
-/// By our own account, or by the service's.
+/// Whether a time limit ended it, according to our program or to the service.
 fn is_timed_out(attempts: &[AttemptReport], job: &JobView, signs: Signs<'_>) -> bool {
     attempts.iter().any(|of| {
         of.end
@@ -140,7 +140,7 @@ fn is_timed_out(attempts: &[AttemptReport], job: &JobView, signs: Signs<'_>) -> 
     }) || state::ending(job.state, signs.error, true).cause == Some(Cause::TimeLimit)
 }
 
-/// A job without news of its own has one attempt, as the service saw it.
+/// The one attempt of a job without a status document, from the service's description.
 fn foreign(job: &JobView, error: Option<&RunError>) -> Vec<AttemptReport> {
     let created = job.created.unwrap_or_default();
     let began = job.started.unwrap_or(created);
@@ -172,8 +172,8 @@ fn foreign(job: &JobView, error: Option<&RunError>) -> Vec<AttemptReport> {
     }]
 }
 
-/// What the service knows beyond the news: an end that the runner could not tell, or that nothing
-/// will follow.
+/// Adds what only the service knows: an end that the runner could not record, or that no further
+/// attempt follows.
 fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) {
     if !job.state.is_final() {
         if signs.waits_for_service
@@ -191,7 +191,7 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
             .status_document
             .map_or_else(Moment::default, |status_document| status_document.written)
     });
-    // Kubernetes calls it killed, whoever asked for that.
+    // Kubernetes reports a job as killed even if we cancelled it.
     let state = if signs.told && job.word == "Canceled" {
         NativeState::Canceled
     } else {
@@ -202,8 +202,8 @@ fn complete(attempts: &mut Vec<AttemptReport>, job: &JobView, signs: Signs<'_>) 
     end_after_attempts(attempts, job, at, told);
 }
 
-/// Gives the last attempt the end that the service tells of, and the job one if there was no
-/// attempt.
+/// Gives the last attempt the end that the service reports. If there was no attempt, the job gets
+/// it.
 fn end_last_attempt(
     attempts: &mut Vec<AttemptReport>,
     job: &JobView,
@@ -215,7 +215,7 @@ fn end_last_attempt(
         Some(last) if last.end.is_none() => {
             let ending = match (&last.held, told.cause) {
                 (Some(held), _) => held.ending.clone(),
-                // A program that ran and was gone: the service's general words say less than that.
+                // The program ran and is gone, which says more than the service's general message.
                 (None, Some(Cause::NotStarted)) => Ending {
                     cause: Some(Cause::NodeFailed),
                     ..told.clone()
@@ -225,7 +225,7 @@ fn end_last_attempt(
             last.end = Some(End { at, ending });
         }
         Some(last) => {
-            // It did its work, and what it wrote did not get to where it belongs.
+            // The program succeeded, but the service failed to upload its results.
             if let Some(end) = last.end.as_mut().filter(|end| {
                 end.ending.cause.is_none() && signs.uploads && job.state == NativeState::Failed
             }) {
@@ -235,7 +235,7 @@ fn end_last_attempt(
                         error.message.as_str()
                     });
                 end.ending = Ending::cause(Cause::Data)
-                    .detail(format!("what it wrote may not be uploaded: {said}"));
+                    .detail(format!("its output may not be uploaded: {said}"));
             }
         }
         None => attempts.push(end_of_all(End {
@@ -245,7 +245,7 @@ fn end_last_attempt(
     }
 }
 
-/// Preempted, or to be tried again: and the service has let the job go.
+/// Ends the job after a preemption or before a retry, because the service does not start it again.
 fn end_after_attempts(attempts: &mut Vec<AttemptReport>, job: &JobView, at: Moment, told: Ending) {
     let last = attempts
         .iter()
@@ -256,7 +256,7 @@ fn end_after_attempts(attempts: &mut Vec<AttemptReport>, job: &JobView, at: Mome
     {
         let ending = match (ending.cause, told.cause) {
             (_, Some(Cause::ByUser)) | (Some(Cause::Preempted), Some(Cause::TimeLimit)) => told,
-            // It was started again, and something else went wrong then.
+            // It was started again, and failed for another reason.
             (Some(Cause::Preempted), Some(cause))
                 if job.state == NativeState::Failed && cause != Cause::Preempted =>
             {
@@ -278,7 +278,7 @@ fn end_after_attempts(attempts: &mut Vec<AttemptReport>, job: &JobView, at: Mome
     }
 }
 
-/// An end that is the job's, not one of its attempts'.
+/// An end of the job, not of one of its attempts.
 const fn end_of_all(end: End) -> AttemptReport {
     AttemptReport {
         attempt: 0,

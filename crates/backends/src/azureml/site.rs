@@ -1,4 +1,4 @@
-//! What is known of a workspace and of what its jobs run on: asked once, kept for a while.
+//! Facts about a workspace and the target of its jobs: fetched once, cached for a while.
 
 use super::config::Scope;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use towline_core::cloud::Who;
 use towline_core::cluster::Facts;
 
-/// Which of the three it is: they are asked for resources in different words.
+/// The three kinds of targets. Each describes resources in its own way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Flavour {
@@ -35,7 +35,7 @@ pub struct IdentityFacts {
     pub client_id: String,
 }
 
-/// What a tier may have of a series in a region, and has.
+/// The quota and usage of a tier for a series in a region.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuotaFacts {
     pub region: String,
@@ -58,14 +58,14 @@ pub struct InstanceFacts {
     pub series: String,
     pub gpus: u32,
     pub cpus: u32,
-    /// Bytes.
+    /// In bytes.
     pub memory: u64,
-    /// Its GPUs are AMD's.
+    /// It has AMD GPUs.
     #[serde(default)]
     pub amd: bool,
 }
 
-/// The workspace's default place for blobs.
+/// The workspace's default blob container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoreFacts {
     /// `workspaceblobstore`
@@ -80,17 +80,17 @@ pub struct StoreFacts {
 pub struct AzureSite {
     pub scope: Scope,
     pub flavour: Flavour,
-    /// What goes into a job's `computeId`.
+    /// The value of a job's `computeId`.
     pub compute_id: String,
     pub location: String,
     pub tenant: String,
-    /// Where run history answers.
+    /// The URL of run history.
     pub api: String,
-    /// Where the cloud's pages of Azure ML are.
+    /// The URL of the cloud's Azure ML pages.
     #[serde(default)]
     pub studio: String,
     pub store: StoreFacts,
-    /// Names of the workspace's datastores, whatever their kind.
+    /// Names of the workspace's datastores of every kind.
     #[serde(default)]
     pub store_names: BTreeSet<String>,
     /// Datastores of the workspace, by `ACCOUNT/CONTAINER`.
@@ -104,15 +104,15 @@ pub struct AzureSite {
     pub instances: Vec<InstanceFacts>,
     #[serde(default)]
     pub quotas: Vec<QuotaFacts>,
-    /// Most nodes of a compute.
+    /// The largest number of nodes of a compute.
     pub most_nodes: Option<u32>,
-    /// The kind of pod that Kubernetes takes where none is named.
+    /// The kind of pod that Kubernetes uses if none is named.
     #[serde(default)]
     pub usual_pod: Option<String>,
-    /// Names of images that a virtual cluster has itself.
+    /// Names of the virtual cluster's own images.
     #[serde(default)]
     pub images: BTreeSet<String>,
-    /// Who is signed in.
+    /// The signed-in user.
     #[serde(default)]
     pub who: Option<Who>,
     #[serde(default)]
@@ -120,21 +120,20 @@ pub struct AzureSite {
 }
 
 impl AzureSite {
-    /// A kind of machine by its name, however it is spelled: `Singularity.ND96_H100_v5`,
-    /// `Standard_NC6`.
+    /// A kind of machine by any spelling of its name: `Singularity.ND96_H100_v5`, `Standard_NC6`.
     pub fn instance(&self, name: &str) -> Option<&InstanceFacts> {
         self.instances
             .iter()
             .find(|instance| short(&instance.name).eq_ignore_ascii_case(short(name)))
     }
 
-    /// Whether machines of that kind have AMD's GPUs.
+    /// Whether machines of that kind have AMD GPUs.
     pub fn has_amd(&self, name: &str) -> bool {
         self.instance(name)
             .map_or_else(|| is_amd(name), |instance| instance.amd)
     }
 
-    /// A page of the portal.
+    /// The portal's page of a job.
     pub fn portal(&self, job: &str) -> String {
         format!(
             "{}/runs/{job}?wsid={}&tid={}",
@@ -145,7 +144,7 @@ impl AzureSite {
     }
 }
 
-/// The name of a kind of machine, without who offers it.
+/// The name of a kind of machine without its prefix.
 pub fn short(name: &str) -> &str {
     let lower = name.to_ascii_lowercase();
     let cut = ["singularity.", "aisupercomputer.", "standard_"]
@@ -155,7 +154,7 @@ pub fn short(name: &str) -> &str {
     &name[cut..]
 }
 
-/// Whether a kind of machine has AMD's GPUs.
+/// Whether a kind of machine has AMD GPUs.
 pub fn is_amd(name: &str) -> bool {
     short(name).split(['_', '-']).any(|part| {
         part.len() > 2

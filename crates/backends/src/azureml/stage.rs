@@ -1,4 +1,5 @@
-//! The stage: objects of the workspace's own datastore, by whichever of its ways lets us in.
+//! The stage: objects in the workspace's own datastore, read and written with any credential that
+//! works.
 
 use super::client::{good, refusal, url};
 use super::site::AzureSite;
@@ -8,7 +9,7 @@ use towline_core::cloud::{BlobAccess, BlobPlace, Call, Cloud, Item, Objects};
 use towline_core::redact::Secret;
 use towline_core::{Error, Result};
 
-/// A signature of the service is good for an hour at least.
+/// How long a signature is used; the service signs for an hour at least.
 const SIGNATURE_LIFETIME: Duration = Duration::from_secs(45 * 60);
 
 #[derive(Debug)]
@@ -27,8 +28,8 @@ impl Stage {
         );
         let reply = cloud.call(&Call::post(url(cloud, &path), Value::Null).repeatable())?;
         let access = match reply.status {
-            // A workspace whose storage goes by identities, or a role that may not see keys: then
-            // whoever is signed in may.
+            // The workspace's storage accepts only identities, or the user's role may not read
+            // keys. Then the signed-in user's token may work.
             400 | 401 | 403 | 404 => BlobAccess::Token,
             _ => access(&good("the workspace's storage", &reply)?)
                 .ok_or_else(|| refusal("the workspace's storage", &reply))?,
@@ -36,7 +37,7 @@ impl Stage {
         Self::with(cloud, site, access)
     }
 
-    /// As whoever is signed in.
+    /// With the token of the signed-in user.
     pub(super) fn by_token(cloud: &dyn Cloud, site: &AzureSite) -> Result<Self> {
         Self::with(cloud, site, BlobAccess::Token)
     }
@@ -86,7 +87,7 @@ impl Stage {
     pub(super) fn delete(&self, keys: &[String]) -> Result<()> {
         self.objects.delete(keys)
     }
-    /// A JSON object; one that does not read as what it should be is an error that names it.
+    /// Reads a JSON object. An object of another shape is an error that names it.
     pub(super) fn json<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         let Some(bytes) = self.get(key)? else {
             return Ok(None);

@@ -1,23 +1,23 @@
-//! The service's words for a job's state, and what they mean for a run.
+//! The service's names of a job's state, and their meaning for a run.
 
 use serde_json::Value;
 use towline_core::reason::{Cause, Ending};
 use towline_core::time::Moment;
 
-/// What a word means.
+/// The meaning of such a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NativeState {
-    /// Nothing of it runs yet, or nothing any more until the platform starts it again.
+    /// Nothing runs yet, or the platform has paused it.
     Waiting,
     Running,
-    /// Its processes have ended, and what they left is being put away.
+    /// Its processes have ended, and the service saves their results.
     Finalizing,
-    /// Its end was asked for.
+    /// It was cancelled and has not ended yet.
     Cancelling,
     Completed,
     Failed,
     Canceled,
-    /// Nothing is heard of it, or it is a word that nobody knew when this was written.
+    /// The service knows nothing of it, or uses a name that this version does not know.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ impl NativeState {
     pub(super) const fn is_final(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
-    /// Our own word.
+    /// The name in our own vocabulary.
     pub(super) const fn word(self) -> Option<&'static str> {
         Some(match self {
             Self::Waiting => "queued",
@@ -38,8 +38,8 @@ impl NativeState {
     }
 }
 
-/// All words the service has. Kubernetes tells the truth in a tag: what runs there may be called
-/// queued, and what was killed there cancelled.
+/// All names that the service uses. For Kubernetes the truth is in a tag: a running job may be
+/// called queued, and a killed one cancelled.
 pub(super) fn native(word: &str, tags: &Value) -> NativeState {
     let tag = tags["amlk8s status"]
         .as_str()
@@ -48,7 +48,7 @@ pub(super) fn native(word: &str, tags: &Value) -> NativeState {
     match word {
         "Queued" if tag == "running" => NativeState::Running,
         "Canceled" if matches!(tag.as_str(), "killing" | "failed") => NativeState::Failed,
-        // A paused job is started again; it has not ended.
+        // A paused job is started again, so it has not ended.
         "NotStarted" | "Starting" | "Provisioning" | "Preparing" | "Queued" | "Paused" => {
             NativeState::Waiting
         }
@@ -62,7 +62,7 @@ pub(super) fn native(word: &str, tags: &Value) -> NativeState {
     }
 }
 
-/// What run history says of a failure.
+/// The cause of a failure in run history.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct RunError {
     pub code: String,
@@ -71,7 +71,7 @@ pub(super) struct RunError {
 
 impl RunError {
     pub(super) fn read(error: &Value) -> Option<Self> {
-        // Sometimes one inside the other.
+        // The service sometimes nests one error in the other.
         let inner = error
             .get("error")
             .filter(|inner| inner.is_object())
@@ -84,12 +84,12 @@ impl RunError {
     }
 }
 
-/// The ending of a job that left no word of its own, by the service's.
+/// The ending of a job that recorded none itself, from the service's state.
 pub(super) fn ending(state: NativeState, error: Option<&RunError>, is_ours: bool) -> Ending {
     let said = error.map(|error| first_line(&error.message));
     let small = said.as_deref().unwrap_or_default().to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| small.contains(word));
-    // `bloom` is no lack of memory.
+    // Whole words only: `bloom` does not mean out of memory.
     let is_oom = small
         .split(|c: char| !c.is_ascii_alphanumeric())
         .any(|word| matches!(word, "oom" | "oomkilled"));
@@ -105,12 +105,12 @@ pub(super) fn ending(state: NativeState, error: Option<&RunError>, is_ours: bool
     ]);
     let ending = match state {
         NativeState::Completed if is_ours => Ending::cause(Cause::NodeFailed)
-            .detail("the service calls it completed, and its runner left no word"),
+            .detail("the service calls it completed, and its runner left no end record"),
         NativeState::Completed => Ending::success(),
         NativeState::Canceled if timed_out => Ending::cause(Cause::TimeLimit),
         NativeState::Canceled => Ending::cause(Cause::ByUser),
-        // What another tool's job wrote may speak of anything: its code says that it ended by
-        // itself.
+        // The message of another tool's job may contain anything. Its exit code proves that it
+        // ended by itself.
         _ if foreign_code.is_some() => Ending {
             exit_code: foreign_code,
             ..Ending::cause(Cause::ExitCode)

@@ -1,5 +1,5 @@
-//! Submitting: what a job needs is brought first, then each job is put under its run's id. Every
-//! step may be taken again: content is written once, and a name that is taken is our own job.
+//! Submits: uploads what a job needs, then creates each job under its run's id. Every step may be
+//! repeated, because content is written once and a name in use belongs to our own job.
 
 use super::client::{CALL_BATCH, good, refusal, url};
 use super::cluster::AzureCluster;
@@ -21,15 +21,15 @@ use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
 use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace, SharedToken, keys};
 
-/// What ranks get between SIGTERM and SIGKILL.
+/// The time between SIGTERM and SIGKILL for ranks.
 const GRACE_MILLIS: u64 = 10_000;
-/// Seconds between collections of what our own program writes.
+/// Seconds between two uploads of output by our own program.
 const COLLECT_EVERY: u64 = 60;
-/// A signature for a datastore outlives the longest job.
+/// How long a signature for a datastore is valid: longer than the longest job.
 const SIGNATURE_DAYS: u32 = 30;
-/// And is made anew after this time.
+/// A signature is renewed after this time.
 const SIGNATURE_RENEWAL: Duration = Duration::from_secs(86_400);
-/// A name in conflict that shows no job for this long is refused.
+/// A name that stays in conflict without a job for this long is refused.
 pub(super) const CONFLICT_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl AzureCluster {
@@ -56,7 +56,7 @@ impl AzureCluster {
         done
     }
 
-    /// What is adopted is there already, or nothing is: never put a second time.
+    /// The jobs of an adopted submission, which is never created a second time.
     fn taken(&self, plan: &Plan) -> Result<Vec<String>> {
         let find = |run: &PlannedRun| {
             let far = RunRef {
@@ -72,7 +72,7 @@ impl AzureCluster {
             };
             match self.job(&far)? {
                 Some(job) => Ok(job.name),
-                // Whoever submitted it may have done so a moment ago.
+                // The other machine may have submitted it a moment ago.
                 None if self.is_young(&run.id) => {
                     Err(Error::unreachable(format!("{} yet", none())))
                 }
@@ -82,7 +82,7 @@ impl AzureCluster {
         plan.runs.iter().map(find).collect()
     }
 
-    /// The program, once for all runs, and what this submission is.
+    /// Uploads the program, once for all runs, and the order of this submission.
     fn bring(&self, plan: &Plan, secrets: Option<SecretPlace>) -> Result<()> {
         let program = self.staged(&keys::program(&self.program.digest));
         let order = CrewOrder {
@@ -112,14 +112,14 @@ impl AzureCluster {
             }
             self.memory().staged.insert(program.clone(), Instant::now());
             crash::pass("azureml.program.brought");
-            // Nodes may have read the first: it stays.
+            // Nodes may have read the first order, so it stays.
             stage.put(&self.staged(&keys::order(&plan.id)), &order, true)?;
             crash::pass("azureml.order.brought");
             Ok(())
         })
     }
 
-    /// An object of ours, below the stage.
+    /// The key of one of our objects, below the stage.
     pub(super) fn staged(&self, key: &str) -> String {
         format!("{}/{key}", self.own_stage())
     }
@@ -139,8 +139,8 @@ impl AzureCluster {
             let reply = self
                 .cloud
                 .call(&Call::put(at.clone(), image::document(image)))?;
-            // Somebody was quicker, and a version cannot be changed: it is the same one, by its
-            // name.
+            // Another process registered it first. A version never changes, so it is the same
+            // environment.
             if !reply.is_good() && !matches!(reply.status, 409 | 412) {
                 return Err(refusal(&what, &reply));
             }
@@ -149,8 +149,9 @@ impl AzureCluster {
         Ok(())
     }
 
-    /// Datastores of the job that the workspace does not know yet. What lets in is a signature for
-    /// the one container, never the account's key; nothing at all, where the job has an identity.
+    /// Registers the job's datastores that the workspace does not know yet. The credential is a
+    /// signature for the one container, never the account's key. There is none if the job has an
+    /// identity.
     fn register_stores(
         &self,
         payload: &Payload<'_>,
@@ -160,7 +161,7 @@ impl AzureCluster {
         let stage = self.own_stage();
         for store in payload.stores() {
             let name = data::name_in(site, store, &stage);
-            // One that somebody else has registered is theirs.
+            // Somebody else registered this one.
             if name != store_name(store, &stage) {
                 continue;
             }
@@ -174,7 +175,7 @@ impl AzureCluster {
             {
                 continue;
             }
-            // The same credential gives the same rights: what was put today stays.
+            // The same credential gives the same rights, so a recent registration stays.
             let marked = signature
                 .as_ref()
                 .map(|_| format!("{name} {}", credential_mark(store, secrets)));
@@ -225,7 +226,7 @@ impl AzureCluster {
             .map(Some)
     }
 
-    /// Whether its name is in conflict for a short time only.
+    /// Whether its name has been in conflict for a short time only.
     fn is_young(&self, run: &towline_core::RunId) -> bool {
         self.memory()
             .conflicts
@@ -235,8 +236,8 @@ impl AzureCluster {
             < CONFLICT_TIMEOUT
     }
 
-    /// Each job under its run's id. One that is there already has what cannot be changed, and is
-    /// ours.
+    /// Creates each job under its run's id. A job that exists already is our own, and cannot be
+    /// changed.
     fn put_jobs(
         &self,
         plan: &Plan,
@@ -267,7 +268,8 @@ impl AzureCluster {
                 let taken = reply.and_then(|reply| self.accepted(run, &reply));
                 match taken {
                     Ok(()) => natives.push(run.id.to_string()),
-                    // What may pass decides: the whole is tried again, and what is there is found.
+                    // A temporary failure wins: the whole submission is tried again, and finds the
+                    // jobs that exist.
                     Err(error) if error.kind() == ErrorKind::Unreachable => return Err(error),
                     Err(error) => failure = failure.or(Some(error)),
                 }
@@ -278,14 +280,15 @@ impl AzureCluster {
         }
         match failure {
             None => Ok(natives),
-            // Of a sweep all runs are there or none: those that were taken, now or by an earlier
-            // try, are ended.
+            // A sweep is created whole or not at all: jobs that exist, from this try or an earlier
+            // one, are cancelled.
             Some(error) if plan.runs.len() > 1 => self.withdraw(plan, site).and(Err(error)),
             Some(error) => Err(error),
         }
     }
 
-    /// What cannot be ended now has the whole tried again.
+    /// Cancels the jobs of a refused sweep. If one cannot be cancelled now, the whole submission is
+    /// tried again.
     fn withdraw(&self, plan: &Plan, site: &AzureSite) -> Result<()> {
         for runs in plan.runs.chunks(CALL_BATCH) {
             let place = |run: &PlannedRun| format!("{}/jobs/{}", site.scope.id(), run.id);
@@ -307,11 +310,9 @@ impl AzureCluster {
                     404 => {}
                     _ if reply.is_good() => there.push(run),
                     _ => {
-                        return Err(refusal(
-                            "a job of a sweep that is refused may be there",
-                            &reply,
-                        )
-                        .as_unknown());
+                        return Err(
+                            refusal("a job of a refused sweep may exist", &reply).as_unknown()
+                        );
                     }
                 }
             }
@@ -322,7 +323,7 @@ impl AzureCluster {
                 let reply = reply?;
                 if matches!(reply.status, 404 | 408 | 409 | 429 | 500..=599) {
                     return Err(refusal(
-                        "a job of a sweep that is refused cannot be ended yet",
+                        "a job of a refused sweep cannot be cancelled yet",
                         &reply,
                     )
                     .as_unknown());
@@ -340,23 +341,24 @@ impl AzureCluster {
             &format!("workspace `{}` refuses the job", self.config.workspace),
             reply,
         );
-        // The same document was refused each time, or an earlier one may have been taken.
+        // An earlier request of this call may have been accepted. Not with a 400, because the same
+        // document was refused each time.
         let sent_before = reply.tries > 1 && reply.status != 400;
-        // A name that is taken: by an earlier try of ours, whose answer was lost.
+        // The name is in use: an earlier request of ours was accepted, and its answer was lost.
         if matches!(reply.status, 400 | 409 | 412) || sent_before {
             let there = self.job(&RunRef::of(&run.id));
             match there {
                 Err(_) if sent_before => return Err(refused.as_unknown()),
                 Err(error) => return Err(error),
                 Ok(Some(job)) if job.run.as_deref() == Some(run.id.as_str()) => return Ok(()),
-                // What was put may not be shown yet. A conflict says that something is there, or
-                // was in the way.
+                // A new job may not be listed yet. A conflict says that a job exists, or that
+                // something blocked it.
                 Ok(None) if !matches!(reply.status, 400 | 409 | 412) && self.is_young(&run.id) => {
                     return Err(refused.as_unknown());
                 }
                 Ok(None) if reply.status != 400 && self.is_young(&run.id) => {
                     return Err(Error::unreachable(format!(
-                        "workspace `{}` has a conflict and shows no job {} yet",
+                        "workspace `{}` reports a conflict and shows no job {} yet",
                         self.config.workspace, run.id
                     )));
                 }
@@ -367,7 +369,7 @@ impl AzureCluster {
     }
 }
 
-/// Tells one credential from another, and nothing else of it.
+/// Identifies a credential without revealing it.
 fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
     let Some(Credential::Map(map)) = &store.datastore.credential else {
         return String::new();
@@ -376,14 +378,12 @@ fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
         .values()
         .filter_map(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
     let all: Vec<&str> = values.map(Secret::expose).collect();
-    format!("{:016x}", image::hash(&all.join("\n")))
+    blake3::hash(all.join("\n").as_bytes()).to_string()
 }
 
-/// By which the nodes of a run know each other.
+/// The shared token by which the nodes of a run recognise each other.
 fn random_token() -> Result<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).map_err(|_| Error::bug("the system gives no random numbers"))?;
-    Ok(bytes
-        .iter()
-        .fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    Ok(format!("{:032x}", u128::from_be_bytes(bytes)))
 }

@@ -1,5 +1,5 @@
-//! What the configuration names and the service does not have: found elsewhere, or told with what
-//! may be meant.
+//! Resources that the configuration names and the service does not have: found elsewhere, or
+//! reported with suggestions.
 
 use super::client::{get, list, refusal, url, versioned};
 use super::config::{AzureSettings, Scope, Target};
@@ -12,13 +12,13 @@ use towline_core::{Error, ErrorKind, Result, suggest};
 
 const DISCOVER_HINT: &str = "`tow clusters --discover` lists what you may use";
 
-/// Why a workspace that is named whole is not to be had.
+/// Why a fully named workspace cannot be used.
 pub(super) fn no_workspace(cloud: &dyn Cloud, scope: &Scope, reply: &Reply) -> Error {
     let error = refusal(&format!("workspace `{}`", scope.workspace), reply);
     if error.kind() != ErrorKind::NotFound {
         return error;
     }
-    // Whoever may not list them is still told what is wrong.
+    // A user who may not list workspaces still gets the error.
     let all = workspaces_in(cloud, &scope.subscription).unwrap_or_default();
     let here = |other: &&Scope| {
         other
@@ -38,7 +38,7 @@ pub(super) fn no_workspace(cloud: &dyn Cloud, scope: &Scope, reply: &Reply) -> E
         elsewhere
             .map(|other| {
                 format!(
-                    "one of that name is in resource_group `{}`",
+                    "a workspace of that name is in resource_group `{}`",
                     other.resource_group
                 )
             })
@@ -46,7 +46,7 @@ pub(super) fn no_workspace(cloud: &dyn Cloud, scope: &Scope, reply: &Reply) -> E
     )
 }
 
-/// What jobs run on, by its id, where the id that was asked for leads nowhere.
+/// The target of jobs by its id, if the configured id does not exist.
 pub(super) fn target(
     cloud: &dyn Cloud,
     scope: &Scope,
@@ -81,7 +81,8 @@ fn no_compute(cloud: &dyn Cloud, scope: &Scope, config: &AzureSettings, name: &s
     }
 }
 
-/// A virtual cluster need not be beside the workspace: the one of that name that the user may see.
+/// A virtual cluster need not be in the workspace's resource group: finds the one of that name that
+/// the user may see.
 fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(String, Value)> {
     let error = Error::not_found(format!(
         "there is no virtual cluster `{name}` that you may use"
@@ -100,7 +101,7 @@ fn cluster_elsewhere(cloud: &dyn Cloud, scope: &Scope, name: &str) -> Result<(St
         .cloned()
         .collect();
     match (found.len(), found.pop()) {
-        // The graph may be hours old.
+        // The resource graph may be hours old.
         (1, Some((id, known))) => {
             let fresh = get(
                 cloud,

@@ -1,5 +1,5 @@
-//! Secrets of runs, in the workspace's vault: from before a job is put until the last run of its
-//! submission is over for the service too. No end is told while they lie there.
+//! Secrets of runs in the workspace's vault: from before a job is created until the service has
+//! ended the last run of its submission. No end is reported while secrets are in the vault.
 
 use super::client::{good, refusal};
 use super::cluster::AzureCluster;
@@ -19,8 +19,8 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, SecretPlace, keys};
 
 impl AzureCluster {
-    /// Into the workspace's vault, under names of this submission. They stay until nothing of it
-    /// will run.
+    /// Writes the secrets into the workspace's vault, under names of this submission. They stay
+    /// until none of its runs can start again.
     pub(super) fn keep_secrets(
         &self,
         plan: &Plan,
@@ -29,7 +29,7 @@ impl AzureCluster {
         secrets: &SecretSet,
     ) -> Result<Option<SecretPlace>> {
         let carried = |name: &str| match name.strip_prefix(STORE_SECRET) {
-            // Of stores that the service mounts, nothing goes to the node.
+            // The node gets no credential of a store that the service mounts.
             Some(reference) => has_reference(plan, reference),
             None => true,
         };
@@ -59,12 +59,13 @@ impl AzureCluster {
         Ok(Some(place))
     }
 
-    /// Nothing of a submission will run: what it was to have goes.
+    /// Deletes the secrets of a submission of which no run will start.
     pub(super) fn drop_kept(&self, plan: &Plan) -> Result<()> {
         let known = self.memory().kept.get(&plan.id).cloned();
         let place = match known {
             Some(place) => Some(place),
-            // Another process may have kept them; whoever has none of them brought no order.
+            // Another process may have written the secrets; then the order names them. A plan
+            // without secrets has none.
             None if plan.resolved.secrets.is_empty() => None,
             None => self
                 .with_stage(|stage| stage.json::<CrewOrder>(&self.staged(&keys::order(&plan.id))))?
@@ -97,7 +98,7 @@ impl AzureCluster {
         .map(drop)
     }
 
-    /// Where the workspace's vault answers.
+    /// The URL of the workspace's vault.
     fn vault(&self, site: &AzureSite) -> Result<String> {
         if let Some(known) = self.memory().vault.clone() {
             return Ok(known);
@@ -117,14 +118,15 @@ impl AzureCluster {
             )))?,
         )?;
         let vault = answer["properties"]["vaultUri"].as_str().ok_or_else(|| {
-            Error::unreachable("the workspace's Key Vault does not say where it is")
+            Error::unreachable("Azure does not give the URL of the workspace's Key Vault")
         })?;
         let vault = vault.trim_end_matches('/').to_owned();
         self.memory().vault = Some(vault.clone());
         Ok(vault)
     }
 
-    /// Out of the vault. What may pass is an error; whoever may not delete there leaves them.
+    /// Deletes secrets from the vault. A temporary failure is an error; without the right to
+    /// delete, they stay.
     pub(super) fn drop_secrets(&self, place: &SecretPlace) -> Result<()> {
         let gone = |name: &String| {
             Call::delete(format!("{}/secrets/{name}?api-version=7.4", place.vault))
@@ -137,7 +139,7 @@ impl AzureCluster {
             let reply = reply?;
             if matches!(reply.status, 408 | 429 | 500..=599) {
                 return Err(refusal(
-                    "the secrets of a run that is over are still in the workspace's Key Vault",
+                    "the secrets of an ended run are still in the workspace's Key Vault",
                     &reply,
                 ));
             }
@@ -145,8 +147,8 @@ impl AzureCluster {
         Ok(())
     }
 
-    /// Secrets of submissions that are over go from the vault. Submissions whose secrets could not
-    /// be cleared, and why.
+    /// Deletes the secrets of submissions that are over. Returns the submissions for which that
+    /// failed, and why.
     pub(super) fn clear_secrets(&self, runs: &[RunRef]) -> Vec<(RunId, Error)> {
         let over: Vec<RunRef> = {
             let memory = self.memory();
@@ -176,9 +178,9 @@ impl AzureCluster {
         failed
     }
 
-    /// Whether nothing of a run's submission lies in the vault any more.
+    /// Whether the vault holds no secrets of a run's submission any more.
     fn clear_of(&self, far: &RunRef, runs: &[RunRef]) -> Result<bool> {
-        // A colleague's are theirs to clear.
+        // A colleague deletes their own.
         if self.stage_of_ours(far)?.is_none() {
             return Ok(true);
         }
@@ -198,7 +200,7 @@ impl AzureCluster {
         self.drop_secrets(&place).map(|()| true)
     }
 
-    /// Whether one of these may still run; the service is asked for those that were not seen to
+    /// Whether one of these may still run. The service is asked about those that were not seen to
     /// end.
     fn any_runs(&self, runs: &[&RunId]) -> Result<bool> {
         for run in runs {
@@ -213,7 +215,7 @@ impl AzureCluster {
         Ok(false)
     }
 
-    /// What of a submission is over only with the service's end.
+    /// What can be cleaned up only after the service reports the job as finished.
     pub(super) fn remains(&self, far: &RunRef) -> Result<Remains> {
         if let Some(known) = self.memory().remains.get(&far.submission) {
             return Ok(*known);
@@ -238,7 +240,7 @@ impl AzureCluster {
     }
 }
 
-/// Whether a credential of a store that our own program carries refers to it.
+/// Whether a store that our own program transfers uses this credential reference.
 fn has_reference(plan: &Plan, reference: &str) -> bool {
     let resolved = &plan.resolved;
     let stores = resolved

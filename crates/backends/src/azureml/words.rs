@@ -1,10 +1,10 @@
-//! `resources.native` on Azure ML: `key=value` words for what has no name of ours.
+//! `resources.native` on Azure ML: `key=value` options that the job file has no key for.
 
 use super::site::Flavour;
 use serde_json::{Map, Value, json};
 use towline_core::{Error, Result, suggest};
 
-/// What the words say, by where it goes.
+/// The parsed options, by their place in the job's document.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct NativeWords {
     pub shm_size: Option<String>,
@@ -13,12 +13,11 @@ pub(super) struct NativeWords {
     pub image_version: Option<String>,
     pub ssh_public_key: Option<String>,
     pub interactive: Option<bool>,
-    /// Into the flavour's own bag, as they are.
+    /// Options for the flavour's own part of the document, unchanged.
     pub bag: Map<String, Value>,
 }
 
-/// Names of Singularity's bag, as the service spells them, and the spelling of ours that is easier
-/// to type.
+/// Names of Singularity's options: our spelling, which is easier to type, and the service's.
 const SINGULARITY: [(&str, &str); 9] = [
     ("priority", "priority"),
     ("enable_azml_int", "enableAzmlInt"),
@@ -31,7 +30,7 @@ const SINGULARITY: [(&str, &str); 9] = [
     ("image_version", "imageVersion"),
 ];
 
-/// Keys of the bag of Kubernetes, and the part of it they belong to.
+/// Keys for Kubernetes, and the part of its document that each belongs to.
 const ITP: [(&str, &str); 12] = [
     ("gpu_count", "resource_configuration"),
     ("cpu_count", "resource_configuration"),
@@ -70,7 +69,7 @@ pub(super) fn read(native: &[String], flavour: Flavour) -> Result<NativeWords> {
     Ok(words)
 }
 
-/// `64g`; a bare number would be bytes.
+/// A size such as `64g`; a bare number would be bytes.
 fn shm(text: &str) -> Result<String> {
     let digits = text
         .strip_suffix(['b', 'B', 'k', 'K', 'm', 'M', 'g', 'G'])
@@ -92,7 +91,7 @@ fn truth(key: &str, text: &str) -> Result<bool> {
     })
 }
 
-/// A number, a truth, a list or an object where it reads as one; else the text.
+/// A number, boolean, list or object if the text parses as one; else the text.
 fn value(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
 }
@@ -100,7 +99,7 @@ fn value(text: &str) -> Value {
 fn into_bag(bag: &mut Map<String, Value>, key: &str, text: &str, flavour: Flavour) -> Result<()> {
     match flavour {
         Flavour::Singularity => {
-            // The bag is open: a key that we do not know goes as it is.
+            // The service accepts further keys, so an unknown key is passed on unchanged.
             let name = SINGULARITY
                 .iter()
                 .find(|(ours, theirs)| *ours == key || theirs.eq_ignore_ascii_case(key))

@@ -7,7 +7,8 @@ use towline_core::{Error, ErrorKind, Result, suggest};
 
 const SUBSCRIPTIONS_API: &str = "2022-12-01";
 
-/// By its name, among all that the user may see; of several the configuration must say which.
+/// Finds a workspace by its name among all that the user may see. If there are several, the
+/// configuration must say which.
 pub(super) fn find_workspace(cloud: &dyn Cloud, config: &AzureSettings) -> Result<Scope> {
     let (all, notes) = workspaces(cloud)?;
     let fits = |scope: &&Scope| {
@@ -61,8 +62,8 @@ pub(super) fn find_workspace(cloud: &dyn Cloud, config: &AzureSettings) -> Resul
     }
 }
 
-/// Every workspace that the user may see, and what could not be asked: one subscription that is
-/// closed hides no other.
+/// Every workspace that the user may see, and notes about failed calls: one closed subscription
+/// hides no other.
 pub(super) fn workspaces(cloud: &dyn Cloud) -> Result<(Vec<Scope>, Vec<String>)> {
     let (mut scopes, mut notes) = (Vec::new(), Vec::new());
     for subscription in subscriptions(cloud)? {

@@ -1,4 +1,4 @@
-//! This machine, behind the seam that every cluster has.
+//! This machine, behind the `Cluster` trait.
 
 use super::{gpus, render};
 use crate::run_files;
@@ -15,7 +15,7 @@ use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Limits, Observation, PrivateSecrets, Reply, Request as Ask, Submit};
 use towline_wire::layout::StateFolder;
 
-/// Runs that the daemon forgets in one go; it has others to answer meanwhile.
+/// How many runs the daemon forgets with one request, because other clients wait meanwhile.
 const FORGET_BATCH: usize = 1000;
 
 /// This machine, reached through its daemon. Calls block: the daemon answers in microseconds.
@@ -53,7 +53,7 @@ impl LocalCluster {
     }
 }
 
-/// CPUs and memory, as this process may use them or as the configuration limits them.
+/// CPUs and memory that this process may use, or the limits of the configuration.
 pub fn machine_size(limits: &Limits) -> NodeFacts {
     let cpus = rustix::thread::sched_getaffinity(None).map_or(1, |set| set.count());
     let system = rustix::system::sysinfo();
@@ -67,7 +67,7 @@ pub fn machine_size(limits: &Limits) -> NodeFacts {
 
 fn unexpected(reply: &Reply) -> Error {
     Error::bug(format!(
-        "the daemon gave an answer to another question: {reply:?}"
+        "the daemon's answer does not match the request: {reply:?}"
     ))
 }
 
@@ -87,7 +87,7 @@ impl Cluster for LocalCluster {
         }
     }
 
-    /// The machine's size without asking anybody: enough to resolve a job.
+    /// The machine's size without asking the daemon: enough to resolve a job.
     fn remembered_facts(&self) -> Option<Facts> {
         let count = self.limits.gpus.unwrap_or_else(gpus::count_quickly);
         let node = NodeFacts {
@@ -216,7 +216,7 @@ impl Cluster for LocalCluster {
 
     fn known_jobs(&self) -> Result<Vec<KnownJob>> {
         Err(Error::refused(format!(
-            "cluster `{}` is this machine: `tow ps` has all of it",
+            "cluster `{}` is this machine: `tow ps` lists all its runs",
             self.name
         ))
         .hint("name another with `-c`"))
@@ -232,7 +232,7 @@ impl Cluster for LocalCluster {
     }
 }
 
-/// What the daemon keeps is our own state already.
+/// The daemon's state needs no translation.
 fn report(run: &RunRef, seen: Observation) -> RunReport {
     let state = match seen {
         Observation::Known { state, .. } => Some(state),
@@ -249,8 +249,8 @@ fn report(run: &RunRef, seen: Observation) -> RunReport {
     }
 }
 
-/// Strikes ended runs from the history, then removes their folders. Gives those that went. What
-/// clusters keep of them is dropped before.
+/// Removes ended runs from the history, then their folders. Returns the removed runs. Their
+/// clusters must have deleted their own files before.
 pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     let mut gone = Vec::new();
     for some in runs.chunks(FORGET_BATCH) {
@@ -264,7 +264,7 @@ pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
             other => return Err(unexpected(&other)),
         }
     }
-    // One that cannot go is no reason to leave the others; a later prune finds it.
+    // A folder that cannot be removed does not stop the others; a later prune finds it.
     let mut failure = None;
     for folder in gone.iter().map(|run| state.run(run)) {
         if let Err(error) = towline_host::filesystem::remove_tree(&folder) {
@@ -280,7 +280,7 @@ pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     }
 }
 
-/// Bytes of a log from a place on. A log that is not there yet is empty.
+/// Bytes of a log from an offset on. A missing log is empty.
 pub fn read_log(state: &StateFolder, run: &RunId, from: &Cursor, most: usize) -> Result<LogBytes> {
     run_files::part(
         &state.log(run, from.attempt, from.source),

@@ -1,4 +1,4 @@
-//! What a job gets on this machine: a container, where it names an image.
+//! Completes a job for this machine: adds a container if the job names an image.
 
 use std::path::Path;
 use towline_core::cluster::{Draft, Fit};
@@ -14,7 +14,7 @@ pub(super) fn fit(draft: Draft<'_>) -> Result<Fit> {
     })
 }
 
-/// The container a job asks for; without a runtime it is refused.
+/// The container that a job needs. Without a container runtime the job is refused.
 fn container(draft: &Draft<'_>) -> Result<Option<Container>> {
     let Some(image) = image::chosen(&draft.job, draft.facts.gpu_make())? else {
         return Ok(None);
@@ -45,7 +45,8 @@ fn container(draft: &Draft<'_>) -> Result<Option<Container>> {
     }))
 }
 
-/// A name with `./` or `/` before it is a folder of this machine: a root file system.
+/// The absolute path of an image. A name that begins with `./` or `/` is a root file system on this
+/// machine.
 fn absolute(image: &str, folder: &Path) -> Result<String> {
     if !image.starts_with('/') && !image.starts_with("./") && !image.starts_with("../") {
         return Ok(image.to_owned());

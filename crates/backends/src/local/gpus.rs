@@ -1,5 +1,5 @@
-//! GPUs of this machine. The program is static and cannot load a driver's library, so they are
-//! asked for through `nvidia-smi`, `/proc/driver/nvidia` and sysfs.
+//! GPUs of this machine. The program is static and cannot load a driver's library, so it uses
+//! `nvidia-smi`, `/proc/driver/nvidia` and sysfs.
 
 use std::collections::HashMap;
 use std::fs;
@@ -7,10 +7,11 @@ use std::path::Path;
 use towline_core::cluster::{GpuFacts, GpuMake};
 use towline_host::program;
 
-/// How full a GPU's memory is when nobody we can see uses it and it still counts as busy.
+/// A GPU without visible processes counts as busy if more than one part in this many of its memory
+/// is used.
 const BUSY_SHARE: u64 = 10;
 
-/// How many GPUs there seem to be, without starting a program.
+/// The probable number of GPUs, without starting a program.
 pub fn count_quickly() -> u32 {
     let nvidia = entries("/proc/driver/nvidia/gpus")
         .len()
@@ -37,7 +38,7 @@ fn device_nodes() -> usize {
         .count()
 }
 
-/// All GPUs with who uses them. `ours` tells whether a process belongs to one of our runs.
+/// All GPUs with their users. `ours` tells whether a process belongs to one of our runs.
 pub fn detect(ours: &dyn Fn(i32) -> bool) -> Vec<GpuFacts> {
     if count_quickly() == 0 && program::on_path("nvidia-smi").is_none() {
         return Vec::new();
@@ -115,7 +116,7 @@ fn busy_with(pids: &[i32], memory: u64, used: u64, ours: &dyn Fn(i32) -> bool) -
     if !foreign.is_empty() {
         return Some(foreign.join(", "));
     }
-    // In a container other people's processes are not listed, but their memory is.
+    // In a container the processes of other users are not listed, but the memory they use is.
     (pids.is_empty() && memory > 0 && used > memory / BUSY_SHARE)
         .then(|| format!("{} MiB in use", used >> 20))
 }
@@ -128,7 +129,7 @@ fn describe(pid: i32) -> String {
     }
 }
 
-/// `/proc/driver/nvidia/gpus/<address>/information`, where `nvidia-smi` is missing.
+/// Reads `/proc/driver/nvidia/gpus/<address>/information`, if `nvidia-smi` is missing.
 fn nvidia_proc() -> Vec<GpuFacts> {
     let folder = "/proc/driver/nvidia/gpus";
     (0..)
@@ -191,7 +192,7 @@ fn amd() -> Vec<GpuFacts> {
         .collect()
 }
 
-/// GPUs that only the configuration knows of.
+/// GPUs that only the configuration names.
 pub fn declared(count: u32) -> Vec<GpuFacts> {
     (0..count)
         .map(|index| GpuFacts {

@@ -1,5 +1,4 @@
-//! This machine as a cluster. The daemon is the cluster: it keeps the queue and the history; this
-//! side talks to it.
+//! This machine as a cluster. The daemon holds the queue and the history; this module talks to it.
 
 mod cluster;
 mod fit;

@@ -1,4 +1,4 @@
-//! What `tow nodes` shows of this machine.
+//! The page of `tow nodes` for this machine.
 
 use towline_core::cluster::{Cell, Facts, GpuFacts, Page, Tone};
 use towline_core::quantity::Memory;

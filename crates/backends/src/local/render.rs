@@ -1,4 +1,4 @@
-//! What a job needs of this machine, and whether it can ever have it.
+//! The resources that a job needs on this machine, and whether it can ever get them.
 
 use towline_core::cluster::Facts;
 use towline_core::plan::{self, Request};
@@ -6,7 +6,7 @@ use towline_core::quantity::Memory;
 use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result};
 
-/// The resources of one run, all its nodes together: they share this machine.
+/// The resources of one run, all its nodes together, because they share this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Need {
     pub cpus: u32,
@@ -14,7 +14,8 @@ pub struct Need {
     pub gpus: u32,
 }
 
-/// CPUs that were not asked for are no reason to wait for more than the machine has.
+/// The need of a job. CPUs that it did not ask for are limited to those of the machine, so that
+/// they never make it wait for ever.
 pub fn need(shape: &Shape, machine_cpus: u32) -> Need {
     let cpus = match shape.cpus_per_node {
         Some(_) => shape.total_cpus(),
@@ -27,7 +28,7 @@ pub fn need(shape: &Shape, machine_cpus: u32) -> Need {
     }
 }
 
-/// A request that can never fit is refused at once, with the reason.
+/// Refuses a request that can never fit, with the reason.
 pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
     let refuse = |what: String, has: String| {
         Err(Error::refused(format!(
@@ -44,9 +45,8 @@ pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
         ))
         .hint("leave out `-n` to run it without a GPU, or choose another cluster with `-c`")
         .hint(
-            "where there are some that were not found, say how many: \
-                    `TOW_CLUSTERS__LOCAL__GPUS=1`, or `clusters: {local: {gpus: 1}}` in the \
-                        configuration",
+            "if it has some that were not found, say how many: `TOW_CLUSTERS__LOCAL__GPUS=1`, or \
+                `clusters: {local: {gpus: 1}}` in the configuration",
         ));
     }
     if need.gpus > machine.gpus {
@@ -71,7 +71,7 @@ const fn plural(count: u32) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// The machine's size, as the facts tell it.
+/// The machine's size from its facts.
 pub fn machine(facts: &Facts) -> Need {
     facts.nodes.first().map_or_else(Need::default, |node| Need {
         cpus: node.cpus,
@@ -80,7 +80,7 @@ pub fn machine(facts: &Facts) -> Need {
     })
 }
 
-/// The request as text: what the runner will start, where and with what.
+/// The request as text: the program, folder and environment that the runner will use.
 pub(super) fn render(resolved: &Resolved, facts: &Facts) -> Result<Request> {
     let machine = machine(facts);
     let need = need(&resolved.shape, machine.cpus);

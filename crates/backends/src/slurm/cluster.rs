@@ -1,5 +1,5 @@
-//! A Slurm cluster, behind the seam that every cluster has: every question goes over one connection
-//! to `tow __site` beside the scheduler.
+//! A Slurm cluster, behind the `Cluster` trait. Every request goes over one connection to `tow
+//! __site` on the login host.
 
 use super::config::SlurmSettings;
 use super::link::Link;
@@ -15,19 +15,20 @@ use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
+use towline_slurm::step;
 use towline_wire::daemon::PrivateSecrets;
 use towline_wire::line::OwnProgram;
 use towline_wire::site::{SiteFacts, SiteReply, SiteRequest};
 use towline_wire::stage::{ENTER_VERB, ORDER_VERSION, Order, Sent};
 
-/// What ranks get between SIGTERM and SIGKILL, where the site allows it.
+/// The time between SIGTERM and SIGKILL for ranks, if the site allows as much.
 const GRACE_MILLIS: u64 = 10_000;
-/// Of the site's own patience, this much is left for writing down the end.
+/// How much of the site's own kill wait is left for recording the end.
 const RESERVE_MILLIS: u64 = 2_000;
-/// Seconds between collections of what a run writes.
+/// Seconds between two uploads of a run's output.
 const COLLECT_EVERY: u64 = 60;
 
-/// The answer that a question has, or none of ours.
+/// The expected reply to a request, or an error for any other reply.
 macro_rules! answer {
     ($cluster:expr, $request:expr, $pattern:pat => $value:expr) => {
         match $cluster.ask(&$request)? {
@@ -37,7 +38,7 @@ macro_rules! answer {
     };
 }
 
-/// A Slurm cluster. Calls block; whoever must not wait calls from a thread of their own.
+/// A Slurm cluster. Calls block, so a caller that must not wait uses a thread.
 #[derive(Debug)]
 pub struct SlurmCluster {
     config: SlurmSettings,
@@ -66,19 +67,18 @@ impl SlurmCluster {
     pub const fn config(&self) -> &SlurmSettings {
         &self.config
     }
-    /// What is known of the site; asked where nothing is yet.
+    /// The known facts of the site; fetched if there are none yet.
     fn site(&self) -> Result<SiteFacts> {
         self.site.current().map_or_else(|| self.look(), Ok)
     }
 
-    /// Asks the site anew.
+    /// Fetches the facts again.
     fn look(&self) -> Result<SiteFacts> {
         let SiteReply::Facts(mut site) = self.ask(&SiteRequest::Probe)? else {
             return Err(unexpected());
         };
         if site.tiers_unknown {
-            // They hardly ever change: what was known before counts until they can be asked for
-            // again.
+            // QOS hardly ever change, so the former ones count until the database answers again.
             let former = self.site.current().or_else(|| self.site.stored());
             site.tiers = former.map(|former| former.tiers).unwrap_or_default();
         }
@@ -86,12 +86,13 @@ impl SlurmCluster {
         Ok(*site)
     }
 
-    /// One question. The line is opened where there is none; one that broke is let go.
+    /// Sends one request. Opens a connection if there is none; a broken one is dropped.
     pub fn ask(&self, request: &SiteRequest) -> Result<SiteReply> {
         self.with_link(|link| link.ask(request))
     }
 
-    /// One question whose answer has bytes behind it: those, and the length of the whole.
+    /// Sends one request whose reply is followed by bytes. Returns them, and the length of the
+    /// whole.
     pub fn fetch(&self, request: &SiteRequest) -> Result<(Vec<u8>, Option<u64>)> {
         self.with_link(|link| match link.ask(request)? {
             SiteReply::Bytes { size, length } => Ok((link.bytes(size)?, length)),
@@ -297,9 +298,9 @@ impl Cluster for SlurmCluster {
                 host: host.clone(),
             });
         };
-        // It also sees to it that this program is there.
+        // This also makes sure that our program is there.
         let site = self.look()?;
-        let mut words = super::commands::beside(&site, job, host);
+        let mut words = step::beside(&site.version, &site.environment, job, host);
         if terminal {
             words.push("--pty".into());
         }

@@ -1,28 +1,28 @@
-//! What the configuration says of a Slurm cluster.
+//! The configuration of a Slurm cluster.
 
 use towline_core::config::SlurmConfig;
 use towline_core::job::Tier;
 use towline_core::{Error, Result, suggest};
 
-/// Where a cluster keeps what we bring, unless told otherwise.
+/// The default stage folder.
 pub(super) const DEFAULT_STAGE: &str = "~/.towline";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlurmSettings {
     pub name: String,
-    /// Where its commands are; none: here.
+    /// The host that has its commands; none for this machine.
     pub host: Option<String>,
     pub ssh_config: Option<String>,
-    /// A folder that all its hosts share. Below the home over there, where it is not absolute.
+    /// A folder that all its hosts share. A relative path is below the home there.
     pub stage: String,
     pub partition: Option<String>,
     pub account: Option<String>,
-    /// Where Slurm's commands are over there, if the user says so.
+    /// The folder of Slurm's commands there, if the user names it.
     pub bin: Option<String>,
     tiers: Vec<(String, TierWords)>,
 }
 
-/// What a tier is there.
+/// The meaning of a tier on the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TierWords {
     pub qos: Option<String>,
@@ -69,7 +69,7 @@ impl SlurmSettings {
             name: name.to_owned(),
             host: cluster.host.clone(),
             ssh_config: cluster.ssh_config.clone(),
-            // The shell over there begins in the home; so do all our paths.
+            // The remote shell starts in the home, and so do all our paths.
             stage: stage
                 .strip_prefix("~/")
                 .unwrap_or(stage)
@@ -82,7 +82,7 @@ impl SlurmSettings {
         })
     }
 
-    /// Facts that were learnt with another configuration mean nothing.
+    /// Identifies this configuration: facts that were fetched with another one are not used.
     pub(crate) fn mark(&self) -> String {
         format!(
             "{:?} {:?} {} {:?}",

@@ -1,4 +1,4 @@
-//! What a job gets on a Slurm cluster: a container, where it names an image.
+//! Completes a job for a Slurm cluster: adds a container if the job names an image.
 
 use towline_core::cluster::{Draft, Fit};
 use towline_core::resolve::{Container, Runtime};
@@ -16,7 +16,7 @@ pub(super) fn fit(draft: Draft<'_>, cluster: &str, site: &SiteFacts) -> Result<F
     })
 }
 
-/// The program is looked for on each node.
+/// The container of a job. Its runtime is looked up on each node.
 fn container(image: &str, cluster: &str, runtimes: &[Runtime]) -> Result<Container> {
     let Some(runtime) = runtimes.first() else {
         return Err(Error::refused(format!(

@@ -1,4 +1,4 @@
-//! The line to `tow __site` beside a scheduler: requests and replies, one at a time.
+//! The connection to `tow __site` on a scheduler's host: requests and replies, one at a time.
 
 use super::config::SlurmSettings;
 use towline_core::transport::Transport;
@@ -6,8 +6,8 @@ use towline_core::{Error, Result};
 use towline_wire::line::{Line, OwnProgram};
 use towline_wire::site::{SITE_VERB, SiteHello, SiteReply, SiteRequest};
 
-/// Blobs that are sent before the first of them is answered; more than the other side leaves
-/// unanswered.
+/// How many blobs are sent before the first one is acknowledged: more than the other side leaves
+/// unacknowledged.
 const UNANSWERED_BLOBS: usize = 8;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// Opens it; the program is brought if it is not there, or not whole.
+    /// Opens the connection. Uploads the program if it is missing there, or damaged.
     pub fn open(
         transport: &dyn Transport,
         config: &SlurmSettings,
@@ -35,7 +35,7 @@ impl Link {
         self.line.is_broken()
     }
 
-    /// One question and its answer.
+    /// Sends one request and reads its reply.
     pub fn ask(&mut self, request: &SiteRequest) -> Result<SiteReply> {
         self.line.send(request, b"")?;
         match self.line.receive()? {
@@ -44,7 +44,7 @@ impl Link {
         }
     }
 
-    /// Many blobs, sent while the answers to those before are on their way.
+    /// Uploads many blobs. Sends the next ones while the replies to earlier ones are on their way.
     pub fn keep_all(
         &mut self,
         blobs: impl Iterator<Item = Result<(String, Vec<u8>)>>,
@@ -65,7 +65,7 @@ impl Link {
                 open -= 1;
             }
         }
-        // The other side answers the last of them when it is asked something else.
+        // The other side acknowledges the last blobs when it gets another request.
         self.line
             .send(&SiteRequest::Missing { blobs: Vec::new() }, b"")?;
         for _ in 0..open {
@@ -81,7 +81,7 @@ impl Link {
         match self.line.receive()? {
             SiteReply::Done => Ok(()),
             SiteReply::Refused(refusal) => {
-                // What was sent behind it is answered too, and nobody will read that.
+                // Further replies follow that nobody will read.
                 self.line.give_up();
                 Err(refusal.into())
             }

@@ -1,21 +1,8 @@
-//! Slurm as a cluster.
+//! Slurm as a cluster. Its commands, answers and the text of its scripts are in `towline-slurm`.
 
 pub mod cluster;
-pub mod commands;
 pub mod config;
 mod fit;
 pub mod link;
 mod page;
-pub mod parse;
-pub mod reasons;
-pub mod refusal;
 pub mod render;
-pub mod script;
-pub mod state;
-
-#[cfg(test)]
-mod recorded;
-#[cfg(test)]
-mod recorded_refusals;
-#[cfg(test)]
-mod soup;

@@ -1,4 +1,4 @@
-//! What `tow nodes` shows of a Slurm cluster: one line a node, because it has many.
+//! The page of `tow nodes` for a Slurm cluster: one line per node, because it has many.
 
 use towline_core::cluster::{Cell, NodeFacts, Page, Tone};
 use towline_core::quantity::{Memory, Span};

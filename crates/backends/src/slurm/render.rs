@@ -1,18 +1,18 @@
-//! From a job to the batch script, or why this cluster can never start it.
+//! Makes the batch script of a job, or says why this cluster can never start it.
 
 use super::config::SlurmSettings;
-use super::script::Batch;
 use towline_core::cluster::Asked;
 use towline_core::job::{Resources, Tier};
 use towline_core::plan::Request;
 use towline_core::quantity::Span;
 use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result, suggest};
+use towline_slurm::script::{Batch, output_pattern};
 use towline_wire::line::OwnProgram;
 use towline_wire::site::{PartitionFacts, SiteFacts};
 use towline_wire::stage::HEAD_VERB;
 
-/// The shortest and the longest notice that a job has of its end.
+/// The shortest and the longest warning before a job's time limit, in seconds.
 const NOTICE_SECONDS: (u64, u64) = (15, 60);
 
 pub(super) fn render(
@@ -25,7 +25,7 @@ pub(super) fn render(
     let resources = &asked.job.resources;
     let words = tier(asked, config, site)?;
     let partition = words.partition.clone().or_else(|| config.partition.clone());
-    // An option that is passed on as it is comes last, and counts.
+    // Native options come last in the script, so they win.
     let place = find_partition(
         &config.name,
         native_partition(&resources.native).or(partition.as_deref()),
@@ -40,11 +40,7 @@ pub(super) fn render(
     let batch = Batch {
         name: asked.id.to_string(),
         comment: Some(format!("towline {}", asked.id)),
-        output: format!(
-            "{}/slurm-{}.out",
-            folder.replace('%', "%%"),
-            if is_sweep { "%A_%a" } else { "%j" }
-        ),
+        output: format!("{}/{}", folder.replace('%', "%%"), output_pattern(is_sweep)),
         workdir: folder,
         nodes: shape.nodes,
         ntasks_per_node: 1,
@@ -76,7 +72,7 @@ pub(super) fn render(
     })
 }
 
-/// The kind of GPU that `instance_type` names, and the job's own options with what else it names.
+/// The kind of GPU in `instance_type`, and the job's native options with the rest of it.
 fn machine(
     resources: &Resources,
     gpus_per_node: u32,
@@ -98,13 +94,13 @@ fn machine(
         .as_ref()
         .filter(|wanted| !has_gpu(site, wanted))
     {
-        // Not a kind of GPU: then a feature of nodes.
+        // Not a kind of GPU, so it is a feature of nodes.
         native.insert(0, format!("--constraint={other}"));
     }
     Ok((gpu_type, native))
 }
 
-/// Seconds between the signal and the end of a job that may take so long.
+/// Seconds between the warning signal and the end, for a job with this time limit.
 fn notice(seconds: u64) -> u32 {
     u32::try_from((seconds / 4).clamp(NOTICE_SECONDS.0, NOTICE_SECONDS.1)).unwrap_or(60)
 }
@@ -117,7 +113,8 @@ fn has_gpu(site: &SiteFacts, kind: &str) -> bool {
         .any(|gpu| gpu.name.eq_ignore_ascii_case(kind))
 }
 
-/// What the job's tier is there. One that was asked for by name and has no meaning is refused.
+/// The meaning of the job's tier on this cluster. A tier that was named and has no meaning is
+/// refused.
 fn tier(
     asked: &Asked<'_>,
     config: &SlurmSettings,
@@ -164,8 +161,8 @@ fn tier(
     Ok(words)
 }
 
-/// The partition that `native` names: `--partition=X`, `--partition X`, `-p X` or `-pX`; the last
-/// one counts.
+/// The partition in `native`: `--partition=X`, `--partition X`, `-p X` or `-pX`; the last one
+/// counts.
 fn native_partition(native: &[String]) -> Option<&str> {
     let words: Vec<&str> = native
         .iter()
@@ -192,7 +189,7 @@ fn find_partition<'s>(
             .iter()
             .find(|partition| partition.is_default));
     };
-    // Several with commas between them: Slurm takes the first that can.
+    // Several, separated by commas: Slurm chooses the first that can start the job.
     if wanted.contains(',') {
         return Ok(None);
     }
@@ -212,7 +209,7 @@ fn find_partition<'s>(
     })
 }
 
-/// What can never start is refused before it is sent: many sites let it wait for ever.
+/// Refuses a job that can never start, because many sites let it wait for ever.
 fn check_fits(
     asked: &Asked<'_>,
     config: &SlurmSettings,
@@ -248,7 +245,7 @@ impl Refusal {
     }
 }
 
-/// Some node has as many GPUs and CPUs and as much memory as the job wants of each.
+/// Checks that some node has as many GPUs and CPUs and as much memory as the job asks for.
 fn check_nodes(shape: &Shape, site: &SiteFacts) -> std::result::Result<(), Refusal> {
     let most = site.facts.gpus_per_node();
     if shape.gpus_per_node > most {

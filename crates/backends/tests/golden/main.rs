@@ -1,5 +1,5 @@
-//! What is remembered of a workspace of Azure ML: samples that earlier versions wrote are read by
-//! every later one. See `towline_samples` for the rules.
+//! The cached facts of an Azure ML workspace: every later version reads the samples that earlier
+//! versions wrote. See `towline_samples` for the rules.
 
 use std::path::{Path, PathBuf};
 use towline_backends::azureml::site::AzureSite;

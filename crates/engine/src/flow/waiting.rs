@@ -1,13 +1,13 @@
-//! What takes more than a moment is told: what is waited for, and what is known to be in the way.
+//! Tells the user what a long wait is for, and what is known to block it.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// After this time somebody wonders.
+/// After this time the user is told.
 pub const TELL_AFTER: Duration = Duration::from_secs(2);
 
-/// Does `act`. While it lasts, `tell` gets what `line` says after a moment, and again when it says
-/// something else.
+/// Does `act`. Meanwhile `tell` gets what `line` returns: after a moment, and again when it
+/// changes.
 pub fn told<T>(tell: fn(&str), line: impl Fn() -> String + Sync, act: impl FnOnce() -> T) -> T {
     let (over, is_over) = channel::<()>();
     let line = &line;
@@ -22,7 +22,7 @@ pub fn told<T>(tell: fn(&str), line: impl Fn() -> String + Sync, act: impl FnOnc
                 }
             }
         };
-        // Where no thread can be made it is done in silence.
+        // Without a thread, the user is told nothing.
         let teller = std::thread::Builder::new().spawn_scoped(scope, tell);
         let done = act();
         drop(over);

@@ -256,7 +256,7 @@ fn names_of_variables_are_names() {
     )
     .to_string();
     assert!(
-        wrong.starts_with("a.yaml:2:7: `env`: `bad name` is no name of a variable"),
+        wrong.starts_with("a.yaml:2:7: `env`: `bad name` is not the name of a variable"),
         "{wrong}"
     );
 }

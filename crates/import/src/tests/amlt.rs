@@ -144,7 +144,7 @@ fn what_is_no_file_of_amlt_is_refused() {
             "jobs: [{name: a, sku: many, command: [x]}]\n"
         )
         .to_string()
-        .contains("`sku: many` is not read")
+        .contains("`sku: many` cannot be read")
     );
     assert!(
         refused(Kind::Amlt, "a.yaml", "jobs: [{name: a}]\n")

@@ -58,7 +58,7 @@ fn what_is_missing_is_added_and_the_rest_stays() {
     assert!(again.files.is_empty(), "{:#?}", again.files);
     assert_eq!(
         again.notes,
-        ["nothing is to be added to towline.yaml: it stays as it is"]
+        ["towline.yaml has all of it already and stays as it is"]
     );
 }
 
@@ -133,7 +133,7 @@ fn what_cannot_be_added_to_is_refused_with_a_hint() {
     ] {
         let error = onto(there, false).expect_err("refused");
         assert!(
-            error.to_string().contains("nothing can be added to")
+            error.to_string().contains("cannot add keys to")
                 && error.hints()[0].contains("--force"),
             "{there:?}: {error:?}"
         );

@@ -68,7 +68,7 @@ fn numbers_of_tasks_are_told_with_what_to_do() {
             says(&report.mapped, "--cpus-per-task")
         ),
         (
-            "one task per node is what there is",
+            "Towline starts one task per node",
             "resources.cpus_per_node"
         )
     );

@@ -1,11 +1,11 @@
 //! Machines: this one, and those that the system's `ssh` reaches.
 //!
-//! Both keep the contract of [`towline_core::transport::Transport`]. Commands for a shell are
-//! quoted in [`quote`]. All connections to a host go through one master process.
+//! Both keep the contract of [`towline_core::transport::Transport`]. A command for
+//! another machine is quoted in `login_shell.rs`. All connections to a host go through one master process.
 
 pub(crate) mod group;
 mod local;
-pub mod quote;
+mod login_shell;
 pub(crate) mod relay;
 pub(crate) mod running;
 mod ssh;

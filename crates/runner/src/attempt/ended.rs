@@ -6,7 +6,7 @@ use crate::memory::{MemoryGroup, kernel_kills};
 use rustix::process::WaitStatus;
 use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending, RankFailure};
-use towline_wire::layout::log_name;
+use towline_wire::log_name::LogName;
 
 impl Attempt {
     pub(super) fn ended(&mut self, pid: i32, status: WaitStatus) {
@@ -103,8 +103,11 @@ impl Attempt {
     }
 
     fn last_line(&self, source: LogSource) -> Option<String> {
-        let text =
-            std::fs::read(self.folder.join(log_name(self.assignment.attempt, source))).ok()?;
+        let text = std::fs::read(
+            self.folder
+                .join(LogName::new(self.assignment.attempt, source).file()),
+        )
+        .ok()?;
         let text = String::from_utf8_lossy(&text[text.len().saturating_sub(4096)..]).into_owned();
         text.lines()
             .rev()

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use towline_core::cluster::LogSource;
 use towline_core::rank::Place;
 use towline_core::reason::Ending;
-use towline_wire::layout::log_name;
+use towline_wire::log_name::LogName;
 use towline_wire::runner::{Assignment, Stop};
 
 /// How long writing the rest of a log to our stdout may take.
@@ -97,7 +97,7 @@ impl LocalPart {
             }
             .rank(&assignment.shape);
             Some(tee::tee(
-                local.join(log_name(number, LogSource::Rank(first))),
+                local.join(LogName::new(number, LogSource::Rank(first)).file()),
             )?)
         } else {
             None

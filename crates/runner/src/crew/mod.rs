@@ -16,7 +16,6 @@ mod outputs;
 mod peers;
 mod periodic;
 mod place;
-mod progress;
 mod status_file;
 mod tee;
 #[cfg(test)]

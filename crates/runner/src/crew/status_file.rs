@@ -5,7 +5,7 @@
 //! and the newest complete one counts.
 
 use super::{CrewTask, complain};
-use crate::far::records::{AttemptRecords, Due, Records};
+use crate::gang::{AttemptRecords, Due, Records};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

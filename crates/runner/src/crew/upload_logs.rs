@@ -13,7 +13,7 @@ use std::time::Duration;
 use towline_core::cluster::LogSource;
 use towline_snapshot::digest::Digest;
 use towline_wire::crew::{LOG_PART_BYTES, keys};
-use towline_wire::layout::parse_log_name;
+use towline_wire::log_name::LogName;
 
 const MIN_UPLOAD_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_UPLOAD_INTERVAL: Duration = Duration::from_secs(5);
@@ -89,19 +89,19 @@ impl LogUpload {
         let mut outcome = Ok(());
         for entry in fs::read_dir(&self.local)? {
             let entry = entry?;
-            let Some((_, source)) = entry
+            let Some(log) = entry
                 .file_name()
                 .to_str()
-                .and_then(parse_log_name)
-                .filter(|(attempt, _)| *attempt == self.attempt)
+                .and_then(LogName::from_file)
+                .filter(|log| log.attempt == self.attempt)
             else {
                 continue;
             };
-            let key = match source {
+            let key = match log.source {
                 LogSource::SetUp(node) => (0, node),
                 LogSource::Rank(rank) => (1, rank),
             };
-            let parts = self.folder.join(keys::log(self.attempt, source));
+            let parts = self.folder.join(log.folder());
             let sent = self.logs.entry(key).or_default();
             let one = File::open(entry.path())
                 .and_then(|file| send(&file, &parts, sent, is_last, &mut self.buffer, load));

@@ -6,11 +6,12 @@ use towline_core::cluster::GpuMake;
 use towline_core::resolve::Runtime;
 use towline_core::{Error, Result};
 use towline_host::program::find_program;
+use towline_slurm::job_variables;
 use towline_wire::runner::Assignment;
 
 /// The node's own variables that have a meaning inside an image.
 const KEPT_VARIABLES: [&str; 5] = [
-    "SLURM_",
+    job_variables::PREFIX,
     "CUDA_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
     "HIP_VISIBLE_DEVICES",
@@ -46,7 +47,7 @@ pub(super) fn fit(assignment: &mut Assignment, node: u32, code: Option<&str>) ->
     // A folder of the submitter's machine does not exist here, or is another one of the same name.
     order.binds.retain(|bind| Some(bind.as_str()) != code);
     let make = make();
-    let given = given(|name| std::env::var(name).ok());
+    let given = super::scheduler::this_node_gpus();
     if runtime == Runtime::Apptainer {
         // Apptainer shows all GPUs of the job, under the numbers that the scheduler gave.
         let word = match make {
@@ -80,37 +81,9 @@ fn make() -> GpuMake {
     }
 }
 
-/// The numbers of our GPUs on this node.
-fn given(variable: impl Fn(&str) -> Option<String>) -> Vec<u32> {
-    let list = ["SLURM_STEP_GPUS", "SLURM_JOB_GPUS", "CUDA_VISIBLE_DEVICES"]
-        .into_iter()
-        .find_map(|name| variable(name).filter(|list| !list.is_empty()));
-    list.map(|list| {
-        list.split(',')
-            .filter_map(|number| number.trim().parse().ok())
-            .collect()
-    })
-    .unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_scheduler_s_own_count_comes_first() {
-        let variables = |name: &str| match name {
-            "SLURM_JOB_GPUS" => Some("4,6".to_owned()),
-            "CUDA_VISIBLE_DEVICES" => Some("0,1".to_owned()),
-            _ => None,
-        };
-        assert_eq!(given(variables), [4, 6]);
-        assert_eq!(
-            given(|name| (name == "CUDA_VISIBLE_DEVICES").then(|| "1".to_owned())),
-            [1]
-        );
-        assert!(given(|_| None).is_empty() && given(|_| Some("GPU-1234".to_owned())).is_empty());
-    }
 
     #[test]
     fn a_shell_s_own_variables_stay_outside() {

@@ -1,7 +1,6 @@
 //! A run on a far cluster. The scheduler starts the head, and on every node of the job a runner
 //! starts that node's ranks. They communicate through the run's folder, which all hosts share.
 
-mod deadline;
 pub mod ended_code;
 mod head;
 mod image;

@@ -45,10 +45,7 @@ fn is_orphan(parent: u32) -> bool {
 /// The exit code is 0 when its ranks ended well.
 pub fn node_main(task: &NodeTask) -> io::Result<i32> {
     towline_host::process::become_subreaper()?;
-    let node = std::env::var("SLURM_NODEID")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0);
+    let node = super::scheduler::this_node();
     match parent() {
         Some(parent) => carried(task, node, parent),
         None => guarded(task, node),

@@ -1,5 +1,5 @@
-//! Runners that others started, and runners that died: the lock on a journal says who is alive,
-//! the journal says what happened.
+//! Takes over runners that an earlier daemon started, and settles runners that died. The lock on a
+//! journal says whether its runner is alive; the journal says what happened.
 
 use super::{Daemon, Message, Then, log, now, runners};
 use rustix::process::Signal;
@@ -11,17 +11,18 @@ use towline_core::reason::{Cause, Ending};
 use towline_core::state::cancelled;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
+use towline_host::backoff::Backoff;
 use towline_host::{crash, lock, process};
 use towline_runner::journal;
 use towline_wire::journal::JournalRecord;
 use towline_wire::layout::StateFolder;
 
-/// Before a journal that could not be read is tried again.
+/// How long to wait before reading a journal again after a failure.
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Takes up every runner there is. Live ones are called; what dead ones wrote is final. A
-    /// journal that cannot be read could be of a run that lives: no daemon comes up beside it,
+    /// Takes over all runners. Connects to live ones; the journal of a dead one is final. A journal
+    /// that cannot be read may belong to a run that is alive. Then this daemon does not start,
     /// because it could start that run again.
     pub(super) fn adopt_all(&mut self) -> Result<()> {
         crash::pass("daemon.adopt.begun");
@@ -32,7 +33,7 @@ impl Daemon {
             let held = lock::is_held(&path).unwrap_or(true);
             let unread = |error| {
                 Error::refused(format!(
-                    "{} cannot be read, and says which runs are alive",
+                    "{} cannot be read; without it the daemon does not know which runs are alive",
                     path.display()
                 ))
                 .source_error(error)
@@ -42,7 +43,7 @@ impl Daemon {
             if held {
                 tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
             } else {
-                // Nobody held it before it was read: nothing was added since.
+                // The lock was free before the journal was read, so nothing was appended since.
                 self.settled(&name, &records);
             }
         }
@@ -72,7 +73,8 @@ impl Daemon {
         Ok(names)
     }
 
-    /// A power cut may have lost the intents that were not synced yet; a claim proves one.
+    /// Restores start intents from claims, because a power cut may have lost intents that were not
+    /// synced.
     fn replay_claims(&mut self, name: &str, records: &[JournalRecord]) {
         for record in records {
             let JournalRecord::Claim {
@@ -117,7 +119,7 @@ impl Daemon {
         }
     }
 
-    /// The wish was written and the end was not.
+    /// Ends queued runs whose cancel was recorded, but not their end.
     fn finish_cancelled(&mut self) {
         let wanted: Vec<(RunKey, u32)> = self
             .queue
@@ -141,7 +143,7 @@ impl Daemon {
         }
     }
 
-    /// A runner introduces itself: a new one, or one that a daemon before us started.
+    /// Handles the hello of a runner: a new one, or one that an earlier daemon started.
     pub(super) fn runner_hello(&mut self, name: &str, carrying: Option<(RunId, u32)>) {
         let Some((key, attempt)) = self
             .queue
@@ -159,10 +161,10 @@ impl Daemon {
                     Err(error) => self.hear_again(name, Some((run, carried)), &error),
                 }
             }
-            // It is ours and has not read its assignment yet.
+            // This daemon started it, and it has not read its assignment yet.
             None if self.runners.is_own(name) => {}
-            // It never got its assignment, and now never will: the old line is cut. Should its
-            // journal be unreadable now, it is read once the runner has left.
+            // It never got its assignment and never will, because the old connection is gone. If
+            // its journal cannot be read now, it is read after the runner has exited.
             _ => {
                 let id = self.run_of(key).map(|run| run.id.clone());
                 if let (Some(id), Ok(records)) =
@@ -175,7 +177,7 @@ impl Daemon {
         }
     }
 
-    /// Its journal cannot be read now: what it introduced itself with is taken up again in a while.
+    /// Handles the same hello again after a pause, because the journal cannot be read now.
     fn hear_again(&self, name: &str, carrying: Option<(RunId, u32)>, error: &std::io::Error) {
         log(&format!(
             "the journal of runner {name} cannot be read: {error}"
@@ -191,7 +193,7 @@ impl Daemon {
         });
     }
 
-    /// An attempt that runs under a runner from before: learn what happened meanwhile.
+    /// Takes over an attempt that an earlier daemon started: records what has happened since.
     fn take_up(&mut self, records: &[JournalRecord], key: RunKey, attempt: u32) {
         let Some(id) = self.run_of(key).map(|run| run.id.clone()) else {
             return;
@@ -217,7 +219,7 @@ impl Daemon {
 
     pub(super) fn runner_gone(&mut self, name: &str) {
         self.runners.gone(name);
-        // It is dead, or only the line to it is.
+        // Either the runner is dead, or only the connection to it is.
         tokio::spawn(call(
             self.state.clone(),
             name.to_owned(),
@@ -225,8 +227,8 @@ impl Daemon {
         ));
     }
 
-    /// A runner is dead. Where it died before it took its run, the next one might die of the same:
-    /// not at once.
+    /// Handles the death of a runner. If it died before it took its run, starts pause for a moment,
+    /// because the next runner might die for the same reason.
     pub(super) fn runner_settled(&mut self, name: &str, records: &[JournalRecord]) {
         let waiting = self.queue.waiting_count();
         self.settled(name, records);
@@ -235,7 +237,7 @@ impl Daemon {
         }
     }
 
-    /// Nobody holds the journal: nothing of this runner is alive but, at worst, its ranks.
+    /// Settles the runs of a runner whose journal is unlocked: at most its ranks are still alive.
     pub(super) fn settled(&mut self, name: &str, records: &[JournalRecord]) {
         let mine: Vec<(RunKey, RunId, u32)> = self
             .queue
@@ -246,7 +248,8 @@ impl Daemon {
         for (key, id, attempt) in mine {
             self.settle_attempt(key, &id, attempt, records);
         }
-        // Removed if empty; if not, whoever ends what is inside removes it.
+        // Removes the cgroup if it is empty. If not, the thread that kills its processes removes
+        // it.
         if let Ok(group) = std::fs::read_to_string(self.state.runner_group(name)) {
             towline_host::cgroup::remove(group.as_ref());
         }
@@ -262,10 +265,12 @@ impl Daemon {
                 }
                 self.attempt_over(key, attempt, ending, at);
             }
-            // The power went before the claim was on disk: whether it had begun cannot be known.
+            // A power cut lost the claim, or there was none: nobody knows whether the attempt had
+            // begun.
             (None, None) if self.may_have_begun(key) => self.orphans_ended(key, attempt),
             (None, None) => self.attempt_unclaimed(key, attempt),
-            // Guard and runner were killed at once: end what they left before anything follows.
+            // Guard and runner were killed together: kill the ranks that they left before anything
+            // else.
             (Some(_), None) => {
                 let inbox = self.inbox.clone();
                 let of_this_boot = self.runner_is_of_this_boot(key);
@@ -275,7 +280,8 @@ impl Daemon {
                     end_orphans(&id, &processes, of_this_boot, group.as_deref());
                     let _ = inbox.send(Message::OrphansEnded { key, attempt });
                 };
-                // Where no thread can be made it is done here, and everybody waits for it.
+                // If no thread can be started, the daemon's own thread does it, and all clients
+                // wait.
                 if std::thread::Builder::new()
                     .name("orphans".into())
                     .spawn(end.clone())
@@ -287,7 +293,7 @@ impl Daemon {
         }
     }
 
-    /// No runner took the attempt: the run goes back to its place in the queue.
+    /// Returns a run to its place in the queue, because no runner took the attempt.
     pub(super) fn attempt_unclaimed(&mut self, key: RunKey, attempt: u32) {
         let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, now());
         self.queue.refile(key);
@@ -321,7 +327,7 @@ impl Daemon {
 
     pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {
         if let Some(run) = self.run_of(key) {
-            // The programs behind its mounts went with them.
+            // The processes behind its mounts were killed too.
             towline_host::mounts::release_below(&self.state.run(&run.id).join("io"));
         }
         let ending = Ending::cause(Cause::NodeFailed)
@@ -330,8 +336,8 @@ impl Daemon {
     }
 }
 
-/// Connects to a live runner; one that dies meanwhile settles by its journal. A lock that cannot be
-/// asked counts as held.
+/// Connects to a live runner. If the runner dies meanwhile, its journal settles the run. A lock
+/// that cannot be tested counts as held.
 async fn call(
     state: StateFolder,
     name: String,
@@ -346,7 +352,7 @@ async fn call(
                     let _ = inbox.send(Message::RunnerAdopted { name, control });
                     return;
                 }
-                Err(error) => log(&format!("runner {name} cannot be called: {error}")),
+                Err(error) => log(&format!("cannot connect to runner {name}: {error}")),
             }
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -354,36 +360,35 @@ async fn call(
     wait_for_lock(state, name, inbox).await;
 }
 
-/// Waits until the guard has cleaned up and gone, then reads what there is to read.
+/// Waits until the guard has cleaned up and exited, then reads the journal.
 async fn wait_for_lock(
     state: StateFolder,
     name: String,
     inbox: tokio::sync::mpsc::UnboundedSender<Message>,
 ) {
     let journal = state.runner_journal(&name);
-    let mut pause = 1;
+    let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
     let records = loop {
         if !lock::is_held(&journal).unwrap_or(true)
             && let Ok(records) = journal::read(&journal)
         {
             break records;
         }
-        tokio::time::sleep(Duration::from_millis(pause)).await;
-        pause = (pause * 2).min(50);
+        tokio::time::sleep(backoff.pause()).await;
     };
     let _ = inbox.send(Message::Settled { name, records });
 }
 
-/// Ends every process of a run: those its runner wrote down, if they are still the same, whatever
-/// descends from them, whatever carries the run's id in its environment, and whatever is in the
-/// runner's control group.
+/// Kills every process of a run: those in the runner's journal if pid and start time still match,
+/// their descendants, every process with the run's id in its environment, and everything in the
+/// runner's cgroup.
 fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool, group: Option<&Path>) {
     let mark = format!("TOW_RUN_ID={run}");
     for _ in 0..500 {
         let mut alive: BTreeSet<i32> = BTreeSet::new();
         for (pid, facts) in process::all() {
-            // A pid alone is nobody: it must have started when it was written down, and a group
-            // must be led by it or by nobody.
+            // A pid alone proves nothing, because pids are reused. Its start time must match the
+            // journal, and a process group must be led by a rank or have no living leader.
             let is_rank = processes.contains(&(pid, facts.started));
             let of_rank = || {
                 let leader = process::facts(facts.group).map(|leader| leader.started);
@@ -421,7 +426,7 @@ fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool, group:
             process::signal(*pid, Signal::KILL);
         }
         std::thread::sleep(Duration::from_millis(10));
-        // They may have fallen to us.
+        // As the subreaper, we may have become their parent.
         for pid in &alive {
             process::collect(*pid);
         }

@@ -1,4 +1,4 @@
-//! Ending runs for the user, and forgetting ended ones.
+//! Cancels runs for the user, and removes ended runs from the history.
 
 use super::clients::refuse_with;
 use super::far::Order;
@@ -12,7 +12,7 @@ use towline_host::crash;
 use towline_wire::daemon::Reply;
 
 impl Daemon {
-    /// The wish is on disk before anything is signalled: a crash in between does not lose it.
+    /// Records the cancel on disk before signalling anything: a crash in between does not lose it.
     pub(super) fn cancel(&mut self, runs: Vec<RunId>, replies: Replies) {
         crash::pass("daemon.cancel.received");
         let mut sorted = Cancelled {
@@ -104,8 +104,8 @@ impl Daemon {
         self.unsettled = true;
     }
 
-    /// Stops running runs whose cancel cannot be written yet: one of them may be what fills the
-    /// disk. Their own end records say who asked, so nothing starts them again. Harmless when
+    /// Stops runs whose cancel cannot be written yet, because one of them may be what fills the
+    /// disk. Their end records say that the user asked, so nothing starts them again. Harmless when
     /// repeated.
     pub(super) fn stop_unwritten(&mut self) {
         let wanted: Vec<_> = self
@@ -144,8 +144,7 @@ impl Daemon {
                     .zip(written)
                     .filter(|(_, written)| matches!(written, Written::Forgotten(true)))
                     .map(|(run, _)| run);
-                // Their folders are the asker's to remove: trees of thousands of files take their
-                // time.
+                // The client removes the folders, because trees of thousands of files take time.
                 let _ = replies.send(Reply::Forgotten {
                     runs: gone.collect(),
                 });

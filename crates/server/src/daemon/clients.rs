@@ -1,4 +1,4 @@
-//! Conversations with `tow`.
+//! Connections of clients (`tow` commands).
 
 use super::{Daemon, Message, Replies, log};
 use std::os::unix::net::UnixListener as StdListener;
@@ -34,9 +34,9 @@ pub(super) async fn accept(listener: StdListener, inbox: UnboundedSender<Message
                 None,
             ))),
             Err(error) => {
-                log(&format!("a connection cannot be taken: {error}"));
-                // With the one that was kept back, one after the other is told so, and heard where
-                // it wants us to leave.
+                log(&format!("cannot accept a connection: {error}"));
+                // Closing the spare descriptor makes room for one connection at a time. Each client
+                // is told why it cannot be served; a request to stop is still obeyed.
                 drop(spare.take());
                 match tokio::time::timeout(A_MOMENT, listener.accept()).await {
                     Ok(Ok((stream, _))) => drop(
@@ -57,18 +57,19 @@ pub(super) async fn accept(listener: StdListener, inbox: UnboundedSender<Message
     }
 }
 
-/// How often the daemon shows that it is at work.
+/// How often the daemon sends a heartbeat to a waiting client.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
-/// How long one that cannot be served may take to be told.
+/// How long a client that cannot be served may take to read the refusal.
 const A_MOMENT: Duration = Duration::from_secs(1);
 
-/// A file descriptor that is kept back for the day when there is no other left.
+/// A file descriptor in reserve. It is closed when no other is left, so that one connection can be
+/// accepted.
 fn spare() -> Option<std::fs::File> {
     std::fs::File::open("/dev/null").ok()
 }
 
-/// One request, then replies until either side hangs up. Where we are `short` of what a connection
-/// needs, only the request to leave is heard.
+/// Reads one request, then sends replies until either side hangs up. If `short` says that we lack
+/// the resources for a connection, only a request to stop is obeyed.
 async fn converse(
     connection: u64,
     mut stream: UnixStream,
@@ -88,8 +89,8 @@ async fn converse(
             Ok(count) => buffer.push(&chunk[..count]),
         }
     };
-    // It was written when we were stopped, and given up since: its user was told that nothing is
-    // known of it.
+    // The client sent this while the daemon was stopped (SIGSTOP), and has hung up since. Its user
+    // was told that the submission did not happen.
     if matches!(hello.request, Request::Submit(_)) && has_hung_up(&stream) {
         return;
     }
@@ -141,8 +142,8 @@ fn cannot_serve(why: &str) -> Reply {
         std::process::id()
     );
     let hints = vec![
-        "it has the limits of the shell that it was started from: `tow daemon stop`, then again \
-            from one with a larger `ulimit -n`"
+        "it has the limits of the shell that started it: run `tow daemon stop`, then submit from \
+            a shell with a larger `ulimit -n`"
             .to_owned(),
         "runs go on without it".to_owned(),
     ];
@@ -195,7 +196,7 @@ impl Daemon {
         self.answer(connection, hello.request, replies);
     }
 
-    /// Leaves once the replies under way are out.
+    /// Exits once the pending replies are sent.
     pub(super) fn leave(&self) {
         let inbox = self.inbox.clone();
         tokio::spawn(async move {
@@ -243,7 +244,7 @@ impl Daemon {
         }
     }
 
-    /// Why the history cannot be written, or nothing can be started, at present.
+    /// Why the history cannot be written, or no run can be started, at present.
     fn trouble(&self) -> Option<String> {
         let unwritten = self.ledger.stalled().map(ToString::to_string);
         unwritten.or_else(|| {

@@ -1,4 +1,5 @@
-//! Starting what the scheduler chose: the intent first, then the word to the runner.
+//! Starts the runs that the scheduler chose: first the intent in the history, then the assignment
+//! to the runner.
 
 use super::{Chosen, Daemon, Message, Then, log, now};
 use crate::schedule::{Capacity, Decision, Waiting, decide};
@@ -15,10 +16,10 @@ use towline_host::{crash, process};
 use towline_runner::assemble::{self, AttemptFolders, Given, Wanted};
 use towline_wire::runner::{Assignment, Stop, ToRunner};
 
-/// How long no run is started after one could not be.
+/// How long starts pause after one has failed.
 const START_PAUSE: Duration = Duration::from_millis(900);
 
-/// Why no run is started at present.
+/// Why starts are paused.
 pub(super) struct PausedStarts {
     pub(super) until: Instant,
     pub(super) why: String,
@@ -40,8 +41,7 @@ impl Daemon {
         }
     }
 
-    /// Nothing is started for a while, because what was tried last could not be. The next tick
-    /// tries again.
+    /// Pauses starts, because the last one failed. The next tick tries again.
     pub(super) fn pause_starts(&mut self, why: String) {
         if self
             .paused_starts
@@ -62,7 +62,7 @@ impl Daemon {
             .is_some_and(|paused| Instant::now() < paused.until)
     }
 
-    /// What the scheduler would do with these, as things stand.
+    /// The scheduler's decision for these runs, with the machine as it is now.
     pub(super) fn decide<'w>(&self, waiting: impl IntoIterator<Item = &'w Waiting>) -> Decision {
         self.decide_with(true, waiting)
     }
@@ -124,7 +124,8 @@ impl Daemon {
         );
     }
 
-    /// The intent is in the history, so whoever comes after us knows which runner may have it.
+    /// Goes on after the intent is in the history: a later daemon then knows which runner may have
+    /// the attempt.
     pub(super) fn dispatch_written(&mut self, chosen: Chosen) {
         crash::pass("daemon.dispatch.committed");
         let Some(run) = self.run_of(chosen.key) else {
@@ -142,8 +143,8 @@ impl Daemon {
         }
     }
 
-    /// Sends the assignment, unless the attempt has gone to another runner since: that one has a
-    /// word of its own coming, and would carry the attempt twice.
+    /// Sends the assignment, unless the attempt has been given to another runner since. That runner
+    /// gets an assignment of its own, and the attempt would run twice.
     pub(super) fn plan_read(&mut self, chosen: &Chosen, plan: Result<Option<Arc<Plan>>>) {
         let Chosen {
             key,
@@ -214,7 +215,7 @@ impl Daemon {
         })
     }
 
-    /// A machine with GPUs hides them from a run that asked for none.
+    /// Divides GPUs among nodes. On a machine with GPUs, a run that asked for none sees none.
     fn gpus_by_node(&self, gpus: &[u32], nodes: u32, per_node: u32) -> Vec<Vec<u32>> {
         if self.machine.gpus.is_empty() {
             return Vec::new();
@@ -248,7 +249,8 @@ impl Daemon {
         crash::pass("daemon.preempt.sent");
     }
 
-    /// A runner that somebody stopped (SIGSTOP) hears nothing. One whose run is to end goes on.
+    /// Resumes runners that are stopped (SIGSTOP) although their run is to end, because a stopped
+    /// runner does not handle its messages.
     pub(super) fn continue_stopped_runners(&self) {
         let leaving = self
             .queue
@@ -269,14 +271,15 @@ impl Daemon {
                 .find(|word| names.contains(word.as_str()))
             {
                 log(&format!(
-                    "the runner {name} is stopped, and its run is to end: it is told to go on"
+                    "runner {name} is stopped (SIGSTOP) although its run is to end: it gets SIGCONT"
                 ));
                 process::signal(pid, rustix::process::Signal::CONT);
             }
         }
     }
 
-    /// Passes on what the history says the user or a higher tier wants. Harmless when repeated.
+    /// Sends a stop if the history says that the user or a higher tier wants one. Harmless when
+    /// repeated.
     pub(super) fn send_stop_if_wanted(&mut self, key: RunKey) {
         let Some(run) = self.run_of(key) else { return };
         let why = match (run.state.cancel_requested, run.state.preempt_requested) {

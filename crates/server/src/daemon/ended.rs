@@ -1,4 +1,4 @@
-//! What runners say, and what follows an ended attempt.
+//! Handles messages of runners, and decides what follows an ended attempt.
 
 use super::{Announced, Daemon, Then, now};
 use towline_core::RunId;
@@ -32,7 +32,8 @@ impl Daemon {
                 if let Some(key) = self.queue.key(&run) {
                     self.attempt_started(key, attempt, at);
                 }
-                // Only now: before, it would have taken time from the run that was to start.
+                // Not earlier, because starting a runner would delay the run that was about to
+                // start.
                 self.runners.keep_one_waiting();
             }
             FromRunner::Held {
@@ -78,7 +79,8 @@ impl Daemon {
         self.record(event.into_iter().collect(), Then::Nothing);
     }
 
-    /// An attempt has ended and nothing of it is alive: the run ends, or goes back to the queue.
+    /// Ends the run or returns it to the queue, after an attempt has ended and none of its
+    /// processes is alive.
     pub(super) fn attempt_over(&mut self, key: RunKey, attempt: u32, ending: Ending, at: Moment) {
         let Some(run) = self.run_of(key) else { return };
         let next = after(
@@ -93,7 +95,7 @@ impl Daemon {
                 ending,
                 counted,
             },
-            // Whoever asked for the end gets it, even if a preemption was quicker.
+            // A cancel by the user wins, even if a preemption came first.
             Next::End if run.state.cancel_requested && ending.cause == Some(Cause::Preempted) => {
                 RunEvent::Ended {
                     attempt,
@@ -113,9 +115,9 @@ impl Daemon {
         self.record_end(key, event);
     }
 
-    /// Writes what an ended attempt led to. A run that is over is let go of here; its submission's
-    /// secrets go with the last of its runs, and only once its end is in the history: a daemon that
-    /// comes after us may still need them.
+    /// Records the outcome of an ended attempt. A run that is over is closed here. The secrets of
+    /// its submission are removed with its last run, and only after the end is in the history,
+    /// because a later daemon may still need them.
     pub(super) fn record_end(&mut self, key: RunKey, event: Announced) {
         let over = event.state.phase.is_ended();
         let last_of = if over { self.close(key) } else { None };
@@ -125,7 +127,7 @@ impl Daemon {
         );
     }
 
-    /// Lets go of an ended run. Gives its submission, if no other run of it is open.
+    /// Closes an ended run. Returns its submission if none of its other runs is open.
     pub(super) fn close(&mut self, key: RunKey) -> Option<RunId> {
         let (run, last) = self.queue.remove(key)?;
         last.then_some(run.submission)

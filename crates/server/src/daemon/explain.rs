@@ -1,4 +1,4 @@
-//! Why a run waits, and what the machine is doing.
+//! Explains why a run waits, and what the machine is doing.
 
 use super::clients::refuse;
 use super::far::Order;
@@ -63,7 +63,7 @@ impl Daemon {
             (true, ..) => "it is being started".to_owned(),
             (false, true, _) if self.runners.trouble().is_some() => {
                 format!(
-                    "no runner can be started, which is tried again: {}",
+                    "no runner can be started, and the daemon tries again: {}",
                     self.runners.trouble().unwrap_or_default()
                 )
             }
@@ -129,7 +129,7 @@ impl Daemon {
         }
     }
 
-    /// The machine with who holds what.
+    /// The machine, with the runs that hold parts of it.
     pub(super) fn machine_facts(&self) -> Facts {
         let free = self.free();
         let gpus = self.machine.gpus.iter().cloned().map(|mut gpu| {
@@ -156,7 +156,7 @@ impl Daemon {
     }
 }
 
-/// What a run needs more of than is free.
+/// The resources of which the run needs more than is free.
 fn missing(need: Need, free: Need) -> Vec<String> {
     let mut waits_for = Vec::new();
     let mut add = |is_short: bool, text: String| {

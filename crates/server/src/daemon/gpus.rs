@@ -1,4 +1,4 @@
-//! Looking at the GPUs: in the background, often enough to see what others keep busy.
+//! Queries the GPUs in the background, often enough to notice those that other users keep busy.
 
 use super::{Daemon, Message, Replies};
 use crate::machine::look_at_gpus;
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use towline_core::cluster::GpuFacts;
 use towline_wire::daemon::Reply;
 
-/// How old a look may be when a run is given a GPU.
+/// How old the facts about GPUs may be when a run gets one.
 const GPU_LOOK_LIFETIME: Duration = Duration::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct GpuWatch {
     seen: Option<Instant>,
     looking: bool,
-    /// Who asked for facts and waits for the look.
+    /// Clients that asked for facts and wait for the query.
     waiting: Vec<Replies>,
 }
 
@@ -28,7 +28,7 @@ impl GpuWatch {
 }
 
 impl Daemon {
-    /// Whether GPUs may be handed out on what is known. If not, a look is on its way.
+    /// Whether the known facts are fresh enough to assign GPUs. If not, a query is started.
     pub(super) fn gpus_are_known(&mut self) -> bool {
         if self.machine.gpus.is_empty() || self.gpus.is_fresh() {
             return true;
@@ -61,7 +61,8 @@ impl Daemon {
                 let _ = inbox.send(Message::GpusSeen(found));
             });
         if looking.is_err() {
-            // Tokio would panic. Nobody is kept waiting.
+            // No thread can be started, so this one does it. (Tokio's own `spawn_blocking` would
+            // panic.)
             self.gpus_seen(look_at_gpus(limits, &is_ours));
         }
     }
@@ -83,7 +84,8 @@ impl Daemon {
     }
 }
 
-/// A process of one of our runs carries the run's id.
+/// Whether a process belongs to one of our runs: such a process has the run's id in its
+/// environment.
 fn is_ours(pid: i32) -> bool {
     std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
         bytes

@@ -1,4 +1,4 @@
-//! The daemon's one task: it owns all state and takes one message at a time.
+//! The daemon's one task: it owns all state and handles one message at a time.
 
 mod adopt;
 mod cancel;
@@ -45,7 +45,7 @@ use watch::Watchers;
 
 type Replies = UnboundedSender<Reply>;
 
-/// Everything that can happen to the daemon.
+/// Everything that the daemon reacts to.
 enum Message {
     Asked {
         connection: u64,
@@ -71,7 +71,7 @@ enum Message {
         replies: Replies,
         result: Result<Vec<Written>>,
     },
-    /// Events are in the history: they may be told.
+    /// Events are in the history: watchers may be told.
     Recorded {
         events: Vec<Announced>,
         result: Result<Vec<Written>>,
@@ -102,12 +102,12 @@ enum Message {
         name: String,
         control: UnboundedSender<towline_wire::runner::ToRunner>,
     },
-    /// Nobody holds the runner's journal any more: what it says is final.
+    /// The runner's journal is unlocked: what it says is final.
     Settled {
         name: String,
         records: Vec<JournalRecord>,
     },
-    /// What a dead runner left behind is dead too.
+    /// The processes that a dead runner left are dead too.
     OrphansEnded {
         key: RunKey,
         attempt: u32,
@@ -126,7 +126,7 @@ enum Message {
     Leave,
 }
 
-/// An event on its way into the history and then to whoever watches.
+/// An event to be written into the history and then sent to watchers.
 struct Announced {
     key: RunKey,
     run: RunId,
@@ -135,8 +135,8 @@ struct Announced {
     at: Moment,
 }
 
-/// An attempt and the runner that was chosen for it. While this is written down the runner may die,
-/// and the attempt go to another.
+/// An attempt and the runner that was chosen for it. While this is written the runner may die, and
+/// the attempt may go to another one.
 #[derive(Debug, Clone)]
 struct Chosen {
     key: RunKey,
@@ -144,7 +144,7 @@ struct Chosen {
     runner: String,
 }
 
-/// What follows once events are in the history.
+/// What to do once events are in the history.
 #[derive(Clone)]
 enum Then {
     Nothing,
@@ -153,12 +153,12 @@ enum Then {
     DropSecrets { submission: RunId },
 }
 
-/// A cancel request, sorted.
+/// A cancel request, sorted by what is to be done.
 struct Cancelled {
     asked: Vec<RunId>,
     already_ended: Vec<RunId>,
     to_stop: Vec<RunKey>,
-    /// By cluster, those that are not here.
+    /// The runs on far clusters, by cluster.
     far: std::collections::BTreeMap<String, Vec<towline_core::cluster::RunRef>>,
     events: Vec<Announced>,
 }
@@ -175,7 +175,7 @@ struct Daemon {
     far: far::FarClusters,
     tunnels: tunnels::Tunnels,
     workspaces: workspaces::Workspaces,
-    /// Far runs that have ended and whose clusters have not been told.
+    /// Far runs that have ended and whose clusters have not been told yet.
     ended_far: Vec<(String, RunId)>,
     watchers: Watchers,
     connections: usize,
@@ -183,15 +183,15 @@ struct Daemon {
     last_activity: Instant,
     grace_millis: u64,
     collect_seconds: u64,
-    /// Parts of the machine promised to submissions that are being written.
+    /// Parts of the machine reserved for submissions that are being written.
     reserved: Vec<crate::schedule::Holding>,
     /// Something changed that may let a run start.
     unsettled: bool,
-    /// Room for the moment when the disk is full.
+    /// Disk space to release when the disk is full.
     reserve: reserve::Reserve,
-    /// The history cannot be written, and that was said.
+    /// The history cannot be written, and the log says so.
     stalled: bool,
-    /// What was to be started last could not be.
+    /// Set when the last start failed.
     paused_starts: Option<dispatch::PausedStarts>,
     leaving: bool,
 }
@@ -264,7 +264,7 @@ impl Daemon {
         }
     }
 
-    /// Moves a run by the one transition function. `None`: nothing to write.
+    /// Applies an event by the one transition function. `None` if there is nothing to write.
     fn apply(&mut self, key: RunKey, event: RunEvent, at: Moment) -> Option<Announced> {
         let run = self.queue.get_mut(key)?;
         match reduce(&run.state, &event) {
@@ -286,7 +286,7 @@ impl Daemon {
         }
     }
 
-    /// Puts everything that happened into the history, and goes on with what follows from it.
+    /// Writes all pending changes into the history, then does what follows from them.
     fn write_down(&mut self) {
         loop {
             if self.unsettled {
@@ -304,11 +304,13 @@ impl Daemon {
         }
     }
 
-    /// Says, once, that the history cannot be written, and that it can again.
+    /// Logs, once each, that the history cannot be written, and that it can be again.
     fn note_stall(&mut self) {
         let stalled = self.ledger.stalled().map(ToString::to_string);
         match (&stalled, self.stalled) {
-            (Some(why), false) => log(&format!("nothing is written until this is mended: {why}")),
+            (Some(why), false) => log(&format!(
+                "the history is not written until this is fixed: {why}"
+            )),
             (None, true) => log("the history can be written again"),
             _ => {}
         }
@@ -318,14 +320,14 @@ impl Daemon {
         }
     }
 
-    /// Writes events, then tells them, then goes on.
+    /// Writes events, then sends them to watchers, then does `then`.
     fn record(&mut self, events: Vec<Announced>, then: Then) {
         if !events.is_empty() {
             self.write_events(events, then);
         }
     }
 
-    /// Does something once everything ordered so far is in the history.
+    /// Does `then` once everything ordered so far is in the history.
     fn once_written(&mut self, then: Then) {
         self.write_events(Vec::new(), then);
     }
@@ -387,7 +389,7 @@ impl Daemon {
         self.tunnels.tick();
         self.look_at_workspaces();
         self.runners.remove_journals(&mut self.ledger);
-        // What is not written yet would be forgotten with us.
+        // A daemon that exits now would lose what is not written yet.
         let idle = self.queue.is_empty()
             && self.ledger.is_empty()
             && self.connections == 0
@@ -421,8 +423,8 @@ fn now() -> Moment {
     towline_host::clock::now()
 }
 
-/// A line in the daemon's log. Never holds a job's variables. What is said again and again is said
-/// ever more rarely.
+/// Writes a line to the daemon's log. Never contains a job's variables. A repeated line is written
+/// more and more rarely.
 fn log(text: &str) {
     use std::io::Write;
     static REPEATS: std::sync::Mutex<repeats::Repeats> =

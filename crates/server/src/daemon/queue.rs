@@ -11,7 +11,8 @@ use towline_core::sweep::Parameters;
 use towline_core::time::Moment;
 use towline_engine::history::RunKey;
 
-/// What the daemon keeps of a run: little, for there may be many. The rest is in its plan.
+/// What the daemon stores of a run in memory: little, because there may be many. The rest is in its
+/// plan.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) key: RunKey,
@@ -20,12 +21,12 @@ pub(super) struct Run {
     pub(super) parameters: Parameters,
     pub(super) tier: Tier,
     pub(super) need: Need,
-    /// Seconds.
+    /// The time limit in seconds.
     pub(super) time: Option<u64>,
     pub(super) retry: Option<Box<RetryPolicy>>,
     pub(super) state: RunState,
     pub(super) started: Option<Moment>,
-    /// The cluster it is on, if that is not this machine.
+    /// The far cluster it is on; none if it runs on this machine.
     pub(super) far: Option<String>,
 }
 
@@ -38,7 +39,7 @@ pub(super) struct Queue {
     waiting: BTreeMap<Place, Waiting>,
     /// Runs that hold a part of the machine.
     holding: BTreeSet<RunKey>,
-    /// Runs of each submission that have not ended.
+    /// How many runs of each submission have not ended.
     open: HashMap<RunId, usize>,
 }
 
@@ -51,7 +52,7 @@ impl Queue {
         self.refile(key);
     }
 
-    /// Puts a run where its state says it belongs.
+    /// Puts a run into the list that its state belongs to.
     pub(super) fn refile(&mut self, key: RunKey) {
         let Some(run) = self.runs.get(&key) else {
             return;
@@ -78,7 +79,7 @@ impl Queue {
         }
     }
 
-    /// Takes an ended run out; `true` when it was the last of its submission.
+    /// Removes an ended run; `true` if it was the last of its submission.
     pub(super) fn remove(&mut self, key: RunKey) -> Option<(Run, bool)> {
         let run = self.runs.remove(&key)?;
         self.keys.remove(&run.id);
@@ -125,7 +126,7 @@ impl Queue {
         self.holding.len()
     }
 
-    /// What is held, as the scheduler sees it.
+    /// The held parts of the machine, in the scheduler's terms.
     pub(super) fn holding(&self, now: Moment, grace_millis: u64) -> Vec<Holding> {
         let now_millis = now.0.unsigned_abs();
         self.held_runs()

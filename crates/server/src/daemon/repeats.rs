@@ -1,11 +1,11 @@
-//! What the log hears again and again is written ever more rarely, with how often it was heard.
+//! A repeated log line is written more and more rarely, with the number of its repeats.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
-/// So many different lines are remembered.
+/// How many different lines are remembered.
 const REMEMBERED_LINES: usize = 64;
 
 pub(super) struct Repeats(BTreeMap<String, Said>);
@@ -13,7 +13,7 @@ pub(super) struct Repeats(BTreeMap<String, Said>);
 struct Said {
     at: Instant,
     pause: Duration,
-    /// How often it came since it was written.
+    /// How often the line came since it was last written.
     since: u64,
 }
 
@@ -22,7 +22,7 @@ impl Repeats {
         Self(BTreeMap::new())
     }
 
-    /// What is to be written of this line now, if anything.
+    /// The text to write for this line now, if any.
     pub(super) fn line(&mut self, text: &str, now: Instant) -> Option<String> {
         self.0
             .retain(|_, said| now.saturating_duration_since(said.at) < said.pause * 2);

@@ -1,13 +1,12 @@
-//! Room that is kept for the worst moment: a file that is given up when the disk is full, so that
-//! the ends of runs can still be written, and the runs whose logs fill the disk can be pruned.
+//! Disk space in reserve: a file that is removed when the disk is full. Then the ends of runs can
+//! still be written, and the runs whose logs fill the disk can be pruned.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use towline_host::filesystem;
 
-/// Enough to move the history's write-ahead log into the database, which gives the log's own room
-/// back.
+/// Enough to move the history's write-ahead log into the database, which frees the log's own space.
 const RESERVE_BYTES: u64 = towline_engine::history::WRITE_AHEAD_LOG_BYTES as u64;
 
 pub(super) struct Reserve {
@@ -21,7 +20,7 @@ impl Reserve {
         Self { path, held }
     }
 
-    /// Keeps the room, unless the disk is nearly full already.
+    /// Makes the reserve, unless the disk is nearly full already.
     pub(super) fn keep(&mut self) {
         let folder = self.path.parent().unwrap_or(&self.path);
         let is_roomy = || {
@@ -42,7 +41,7 @@ impl Reserve {
             file.is_ok_and(|file| rustix::fs::fallocate(&file, flags, 0, RESERVE_BYTES).is_ok());
     }
 
-    /// Gives the room up. `false` when there was none.
+    /// Removes the reserve. `false` if there was none.
     pub(super) fn give_up(&mut self) -> bool {
         std::mem::replace(&mut self.held, false) && fs::remove_file(&self.path).is_ok()
     }

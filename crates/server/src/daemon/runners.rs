@@ -14,7 +14,7 @@ use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::StateFolder;
 use towline_wire::runner::{FromRunner, ToRunner};
 
-/// Idle runners kept while there is work, and while there is none.
+/// How many idle runners stay while there is work, and while there is none.
 const IDLE_IN_WORK: usize = 8;
 const IDLE_AT_REST: usize = 1;
 
@@ -22,21 +22,21 @@ const IDLE_AT_REST: usize = 1;
 struct Runner {
     control: UnboundedSender<ToRunner>,
     carrying: Option<(RunKey, u32)>,
-    /// From a daemon before this one: it leaves after its run.
+    /// An earlier daemon started it: it exits after its run.
     adopted: bool,
 }
 
 pub(super) struct Runners {
-    /// Guards we started, to be collected when they leave.
+    /// Guards that we started, to be reaped when they exit.
     guards: Vec<Child>,
     state: StateFolder,
     inbox: UnboundedSender<Message>,
     runners: HashMap<String, Runner>,
     idle: Vec<String>,
-    /// Dead runners whose journal can go once the history is safely on disk.
+    /// Dead runners whose journal can be removed once the history is on disk.
     forgotten_journals: Vec<String>,
     next_name: u32,
-    /// Why the last one could not be started.
+    /// Why the last start of a runner failed.
     trouble: Option<String>,
 }
 
@@ -84,7 +84,7 @@ impl Runners {
 
     fn start_one(&mut self) -> io::Result<String> {
         self.next_name += 1;
-        // Never used twice: it carries the machine's boot, the moment and the daemon's pid.
+        // Unique for ever: the name contains the machine's boot, the time and the daemon's pid.
         let name = format!(
             "{}-{}-{}-{}",
             towline_host::process::boot(),
@@ -150,12 +150,13 @@ impl Runners {
         self.runners.contains_key(name)
     }
 
-    /// Whether this daemon started it.
+    /// Whether this daemon started the runner.
     pub(super) fn is_own(&self, name: &str) -> bool {
         self.runners.get(name).is_some_and(|runner| !runner.adopted)
     }
 
-    /// The runner's run has ended: it waits for the next, or leaves if it is from an older daemon.
+    /// Notes the end of a runner's run: it waits for the next, or exits if an earlier daemon
+    /// started it.
     pub(super) fn finished(&mut self, name: &str) {
         let Some(runner) = self.runners.get_mut(name) else {
             return;
@@ -168,13 +169,13 @@ impl Runners {
         }
     }
 
-    /// Takes a runner off the list; tells what it carried.
+    /// Removes a runner from the list. Returns the attempt that it carried.
     pub(super) fn gone(&mut self, name: &str) -> Option<(RunKey, u32)> {
         self.idle.retain(|idle| idle != name);
         self.runners.remove(name)?.carrying
     }
 
-    /// Lets surplus idle runners go and collects those that went.
+    /// Ends surplus idle runners and reaps those that exited.
     pub(super) fn trim(&mut self, at_rest: bool) {
         self.guards
             .retain_mut(|guard| matches!(guard.try_wait(), Ok(None)));
@@ -189,7 +190,7 @@ impl Runners {
         self.forgotten_journals.push(name);
     }
 
-    /// A journal goes only after everything it says is in the history, on disk.
+    /// Removes journals, each only after everything it says is in the history on disk.
     pub(super) fn remove_journals(&mut self, ledger: &mut Ledger<Message>) {
         if self.forgotten_journals.is_empty() {
             return;

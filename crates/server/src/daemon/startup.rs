@@ -1,4 +1,4 @@
-//! Coming up: the lock, the history, what was left by the daemon before, the socket.
+//! Start of the daemon: the lock, the history, the runs of the daemon before, the socket.
 
 use super::far::{FarClusters, Opener};
 use super::{
@@ -20,10 +20,10 @@ use towline_wire::daemon::Limits;
 use towline_wire::layout::{DAEMON_SOCKET, StateFolder};
 
 const LOG_LIMIT: u64 = 4 << 20;
-/// More than any file of limits has.
+/// More bytes than any file of limits has.
 const LIMITS_BYTES: u64 = 64 << 10;
 
-/// How long a daemon with nothing to do stays. `TOW_DAEMON_IDLE_SECONDS` says otherwise.
+/// How long an idle daemon stays. `TOW_DAEMON_IDLE_SECONDS` overrides it.
 pub(super) fn idle_time() -> Duration {
     Duration::from_secs(number("TOW_DAEMON_IDLE_SECONDS").unwrap_or(300))
 }
@@ -32,8 +32,8 @@ fn number(name: &str) -> Option<u64> {
     surroundings::variable(name)?.parse().ok()
 }
 
-/// Runs the daemon until it has nothing to do or is told to leave. Returns at once when another
-/// one holds the lock.
+/// Runs the daemon until it is idle or told to stop. Returns at once if another daemon holds the
+/// lock.
 pub fn daemon_main(state: &StateFolder, opener: Opener) -> Result<()> {
     come_up(state, opener).inspect_err(|error| {
         log(&error.to_string());
@@ -67,13 +67,14 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
         return Ok(());
     }
     let _ = rustix::process::setsid();
-    // Everybody's runs descend from here; what the shell that started us had narrowed is its own.
+    // All runs inherit our limits. Those of the shell that started the daemon are meant for that
+    // shell alone.
     towline_host::limits::widen_own();
-    // Runners are born where they work.
+    // Runners inherit this working folder.
     std::env::set_current_dir(state.runners())
         .map_err(failed("the runners' folder cannot be used"))?;
     take_log(state).map_err(failed("the daemon's log cannot be opened"))?;
-    // Should a guard and its runner be killed at once, what is left falls to us.
+    // If a guard and its runner are killed together, their processes become our children.
     towline_host::process::become_subreaper().map_err(failed("cannot become a subreaper"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -84,7 +85,7 @@ fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
     Ok(())
 }
 
-/// From here on stderr is the log. It starts anew when it has grown large.
+/// Makes the log our stderr. A log that has grown large is started again.
 fn take_log(state: &StateFolder) -> io::Result<()> {
     let path = state.daemon_log();
     let large = std::fs::metadata(&path).is_ok_and(|metadata| metadata.len() > LOG_LIMIT);
@@ -147,8 +148,8 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     Ok(())
 }
 
-/// The limits the daemon before us was told. They are told again with the next submission, so what
-/// cannot be read is only logged.
+/// The machine's limits that the earlier daemon had. The next submission brings them again, so a
+/// file that cannot be read is only logged.
 fn known_limits(state: &StateFolder) -> Limits {
     let path = state.limits();
     let read = File::open(&path).and_then(|file| {
@@ -159,7 +160,7 @@ fn known_limits(state: &StateFolder) -> Limits {
     match read {
         Ok(limits) if limits.gpus.is_some_and(|gpus| gpus > MAX_LOCAL_GPUS) => {
             log(&format!(
-                "{} says {} GPUs, which cannot be: it is not used",
+                "{} says {} GPUs, which is impossible; the file is ignored",
                 path.display(),
                 limits.gpus.unwrap_or_default()
             ));
@@ -169,7 +170,7 @@ fn known_limits(state: &StateFolder) -> Limits {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Limits::default(),
         Err(error) => {
             log(&format!(
-                "{} cannot be read, and is not used: {error}",
+                "{} cannot be read and is ignored: {error}",
                 path.display()
             ));
             Limits::default()
@@ -177,14 +178,14 @@ fn known_limits(state: &StateFolder) -> Limits {
     }
 }
 
-/// Whoever started us waits for the end of our stdout.
+/// Closes our stdout: the process that started us waits for that.
 fn tell_ready() {
     if let Ok(null) = File::options().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&null);
     }
 }
 
-/// Whoever started us and waits hears why we cannot come up.
+/// Tells the process that started us why we cannot start.
 fn tell_refusal(error: &Error) {
     let refusal = towline_wire::daemon::Refusal::from(error);
     let _ = rustix::io::write(

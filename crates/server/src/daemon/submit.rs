@@ -1,4 +1,4 @@
-//! Taking a submission: on disk first, then answered, then scheduled.
+//! Accepts a submission: it is written to disk, then answered, then scheduled.
 
 use super::clients::{refuse, refuse_with};
 use super::queue::Run;
@@ -22,7 +22,7 @@ use towline_host::once::replace;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 
-/// Plans kept at hand; others are read again when their run starts.
+/// How many plans stay in memory; others are read again when their run starts.
 const PLANS_AT_HAND: usize = 16;
 
 fn queued() -> RunState {
@@ -32,7 +32,7 @@ fn queued() -> RunState {
     }
 }
 
-/// A run that starts with its submission: the intent is in the same commit.
+/// A run that starts with its submission: its start intent is in the same commit.
 pub(super) struct FirstStart {
     runner: String,
     event: RunEvent,
@@ -52,7 +52,7 @@ impl Daemon {
             return refuse(
                 &replies,
                 RefusalKind::Refused,
-                "the plan is of another version of tow",
+                "another version of tow made the plan",
             );
         }
         if let Some(cluster) = cluster {
@@ -64,8 +64,8 @@ impl Daemon {
             .as_ref()
             .is_some_and(|limits| !towline_host::limits::can_give(limits))
         {
-            // Started from a shell that had less, which nobody can undo without a privilege. The
-            // submitter starts the next daemon.
+            // A shell with lower limits started this daemon, and only a privileged process could
+            // raise them again. The submitter starts the next daemon.
             refuse(
                 &replies,
                 RefusalKind::Leaving,
@@ -83,7 +83,7 @@ impl Daemon {
             return refuse(
                 &replies,
                 RefusalKind::Refused,
-                format!("the secrets cannot be kept: {error}"),
+                format!("the secrets cannot be stored: {error}"),
             );
         }
         let plan = Arc::new(plan);
@@ -107,7 +107,7 @@ impl Daemon {
             });
     }
 
-    /// A submission to a far cluster: on disk first, then answered, then carried over.
+    /// Accepts a submission to a far cluster: it is written to disk, then answered, then sent.
     fn submit_to(
         &mut self,
         cluster: &NamedCluster,
@@ -122,7 +122,7 @@ impl Daemon {
             return refuse(
                 &replies,
                 RefusalKind::Refused,
-                format!("the secrets cannot be kept: {error}"),
+                format!("the secrets cannot be stored: {error}"),
             );
         }
         let plan = Arc::new(plan);
@@ -146,8 +146,8 @@ impl Daemon {
             });
     }
 
-    /// Whether the one run of this submission can start now, before all others. Its place is kept
-    /// while it is being written.
+    /// Whether the one run of this submission can start now, before all others. Its part of the
+    /// machine is reserved while the submission is written.
     fn start_at_once(&mut self, plan: &Plan, need: render::Need) -> Option<Box<FirstStart>> {
         let alone = plan.runs.len() == 1
             && self.queue.waiting_count() == 0
@@ -213,7 +213,8 @@ impl Daemon {
         crash::pass("daemon.submit.committed");
         match keys {
             Some(keys) => self.enqueue(plan, &keys, first),
-            // Sent twice: it is the history's already, and its secrets may be nobody's any more.
+            // Sent twice: the history has it already. Its secrets are removed unless the run is
+            // still open.
             None if self.queue.is_open(&plan.id) => self.put_back_first(first),
             None => self.give_up(&plan.id, first),
         }
@@ -268,7 +269,7 @@ impl Daemon {
                     Ok(Some(plan.clone())),
                 );
             } else {
-                // It died while the submission was being written.
+                // The runner died while the submission was being written.
                 self.runner_gone(&first.runner);
             }
         }
@@ -292,7 +293,7 @@ impl Daemon {
         self.plans.insert(plan.id.clone(), plan);
     }
 
-    /// What a daemon before this one left in the history.
+    /// Loads the runs that an earlier daemon left in the history.
     pub(super) fn load(&mut self, active: Vec<ActiveRun>) -> Result<()> {
         let mut last: Option<(RunId, Resolved, Option<String>)> = None;
         for run in active {
@@ -323,9 +324,10 @@ impl Daemon {
         Ok(())
     }
 
-    /// Kept on disk, so that the next daemon has them before anybody asks.
+    /// Sets the machine's limits, and stores them so that the next daemon has them before any
+    /// client comes.
     pub(super) fn set_limits(&mut self, mut limits: Limits) {
-        // An older client may not have refused it.
+        // An older client may have accepted a larger number.
         limits.gpus = limits.gpus.map(|gpus| gpus.min(MAX_LOCAL_GPUS));
         if self.machine.limits != limits {
             let written = serde_json::to_vec(&limits)
@@ -333,7 +335,7 @@ impl Daemon {
                 .and_then(|bytes| replace(&self.state.limits(), &bytes));
             if let Err(error) = written {
                 log(&format!(
-                    "{} cannot be written: {error}; the next submission tells them again",
+                    "{} cannot be written: {error}; the next submission sends the limits again",
                     self.state.limits().display()
                 ));
             }
@@ -343,8 +345,8 @@ impl Daemon {
         }
     }
 
-    /// Secrets are on disk before their submission is, in a file only we can read. Those of a
-    /// submission that is sent a second time stay whole when the disk is full.
+    /// Writes the secrets to disk before their submission, in a file that only this user can read.
+    /// If the same submission comes again while the disk is full, its first file stays complete.
     fn keep_secrets(&self, submission: &RunId, secrets: &SecretSet) -> std::io::Result<()> {
         if secrets.is_empty() {
             return Ok(());
@@ -352,7 +354,7 @@ impl Daemon {
         towline_host::once::replace(&self.state.secret(submission), &secrets.to_private_bytes())
     }
 
-    /// What was kept; that it cannot be read does not mean that there was nothing.
+    /// Reads the stored secrets. A file that cannot be read is an error, because it may hold some.
     pub(super) fn secrets(&self, submission: &RunId) -> Result<SecretSet> {
         let path = self.state.secret(submission);
         let unread = || Error::refused(format!("the secrets in {} cannot be read", path.display()));

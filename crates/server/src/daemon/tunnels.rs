@@ -1,5 +1,6 @@
-//! Tunnels that are wanted: each has a supervisor of its own, which outlives this daemon. One that
-//! dies is started again; one that a daemon before us started is called.
+//! Tunnels that are to be open. Each has a supervisor process of its own, which outlives this
+//! daemon. The daemon starts a dead supervisor again, and connects to one that an earlier daemon
+//! started.
 
 use super::{Daemon, Message, Replies, log};
 use std::collections::BTreeMap;
@@ -12,23 +13,24 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
+use towline_host::backoff::Backoff;
 use towline_host::{lock, process};
 use towline_wire::daemon::{RefusalKind, Reply};
 use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::{StateFolder, TUNNEL_SOCKET};
 use towline_wire::tunnel::{TUNNEL_VERB, ToTunnel, TunnelState, TunnelStatus, Wanted};
 
-/// Until a supervisor that ended is started again: at first, and at most.
+/// The first and the longest pause before a supervisor is started again.
 const FIRST_RESTART_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_RESTART_PAUSE: Duration = Duration::from_secs(5);
-/// One that lived so long did not die of being started.
+/// A supervisor that lived for this long did not die of a bad start.
 const STABLE_LIFETIME: Duration = Duration::from_secs(10);
-/// How often what has fallen to us and ended is looked for.
+/// How often to look for dead children that we inherited.
 const STRAY_CHECK_INTERVAL: Duration = Duration::from_secs(20);
 
 pub(super) enum TunnelEvent {
     Status(TunnelStatus),
-    /// Its line has ended.
+    /// The connection to its supervisor has ended.
     Gone,
     /// The pause is over.
     Again,
@@ -43,15 +45,27 @@ pub(super) struct Tunnels {
     looked: Instant,
 }
 
-#[derive(Default)]
 struct Tunnel {
-    /// Our line to its supervisor.
+    /// Our connection to its supervisor.
     line: Option<StdStream>,
     status: Option<TunnelStatus>,
     listeners: Vec<(u64, Replies)>,
     begun: Option<Instant>,
-    tries: u32,
+    backoff: Backoff,
     is_pausing: bool,
+}
+
+impl Default for Tunnel {
+    fn default() -> Self {
+        Self {
+            line: None,
+            status: None,
+            listeners: Vec::new(),
+            begun: None,
+            backoff: Backoff::new(FIRST_RESTART_PAUSE, LONGEST_RESTART_PAUSE),
+            is_pausing: false,
+        }
+    }
 }
 
 impl Tunnels {
@@ -70,11 +84,11 @@ impl Tunnels {
         self.all.is_empty()
     }
 
-    /// Sees to all that are wanted.
+    /// Takes care of all wanted tunnels.
     pub(super) fn take_up_all(&mut self) {
         let found =
             towline_host::filesystem::entries(&self.state.tunnels()).unwrap_or_else(|error| {
-                log(&format!("which tunnels are wanted cannot be read: {error}"));
+                log(&format!("the folder of tunnels cannot be read: {error}"));
                 Vec::new()
             });
         for name in found
@@ -90,8 +104,8 @@ impl Tunnels {
         Wanted::read(&self.state.tunnel(name).join("wanted"))
     }
 
-    /// Has a line to the supervisor of a wanted tunnel, or is on the way to one; forgets one that
-    /// is not wanted.
+    /// Makes sure that a wanted tunnel has a connection to its supervisor, or soon will; forgets a
+    /// tunnel that is not wanted.
     fn see_to(&mut self, name: &str) -> bool {
         let Some(wanted) = self.wanted(name) else {
             self.all.remove(name);
@@ -101,7 +115,7 @@ impl Tunnels {
         if tunnel.line.is_some() || tunnel.is_pausing {
             return true;
         }
-        // What was known is that of another supervisor.
+        // The last status came from another supervisor.
         tunnel.status = None;
         match self.reach(name, &wanted) {
             Ok(Some(line)) => {
@@ -118,8 +132,8 @@ impl Tunnels {
         true
     }
 
-    /// A line to the one that lives, or to a new one. `None`: one lives, and is not to be spoken to
-    /// yet.
+    /// Connects to the living supervisor, or starts one. `None` if one is alive and cannot be
+    /// reached yet.
     fn reach(&mut self, name: &str, wanted: &Wanted) -> io::Result<Option<StdStream>> {
         let folder = self.state.tunnel(name);
         let line = if lock::is_held(&folder.join("lock")).unwrap_or(false) {
@@ -148,7 +162,8 @@ impl Tunnels {
             .arg(TUNNEL_VERB)
             .arg(self.state.root())
             .arg(name);
-        // Those of whoever opened it, not those of whoever started us.
+        // The variables come from the user's shell that opened the tunnel, not from the one that
+        // started the daemon.
         for variable in Wanted::VARIABLES
             .into_iter()
             .filter(|variable| *variable != "PATH")
@@ -170,12 +185,9 @@ impl Tunnels {
             .take()
             .is_some_and(|begun| begun.elapsed() > STABLE_LIFETIME)
         {
-            tunnel.tries = 0;
+            tunnel.backoff.reset();
         }
-        let pause = FIRST_RESTART_PAUSE
-            .saturating_mul(1 << tunnel.tries.min(10))
-            .min(LONGEST_RESTART_PAUSE);
-        tunnel.tries += 1;
+        let pause = tunnel.backoff.pause();
         tunnel.is_pausing = true;
         let (name, inbox) = (name.to_owned(), self.inbox.clone());
         tokio::spawn(async move {
@@ -221,7 +233,7 @@ impl Tunnels {
         }
     }
 
-    /// Supervisors go on; they need not start another daemon.
+    /// Tells the supervisors that the daemon exits. They go on, and need not start another daemon.
     pub(super) fn say_goodbye(&mut self) {
         for line in self
             .all
@@ -241,8 +253,8 @@ impl Tunnels {
         }
     }
 
-    /// Masters of ssh let go of whoever started them, and fall to us when they do. Those that have
-    /// been dead since the last look are waited for by nobody.
+    /// Reaps dead ssh masters. A master detaches from its parent, so it becomes our child. Only
+    /// those that were dead at the last look too are reaped: nobody else waits for them.
     fn collect_strays(&mut self) {
         let own = rustix::process::getpid().as_raw_nonzero().get();
         let is_ssh = |pid: &i32| {
@@ -266,20 +278,22 @@ impl Daemon {
         if let Some(tunnel) = self.tunnels.all.get_mut(name)
             && tunnel.line.is_none()
         {
-            // Whoever asks does not want to wait for a pause; the one under way finds it done.
-            (tunnel.is_pausing, tunnel.tries) = (false, 0);
+            // A client does not wait for the pause. The pause that is under way finds its work
+            // done.
+            tunnel.is_pausing = false;
+            tunnel.backoff.reset();
         }
         if !self.tunnels.see_to(name) {
             return super::clients::refuse(
                 &replies,
                 RefusalKind::NotFound,
-                format!("tunnel `{name}` is not wanted"),
+                format!("tunnel `{name}` is not open"),
             );
         }
         let Some(tunnel) = self.tunnels.all.get_mut(name) else {
             return;
         };
-        // One that has not even said how it is tries already.
+        // A supervisor without a status is connecting already.
         if let (Some(line), true) = (&mut tunnel.line, tunnel.status.is_some()) {
             let _ = line.write_all(&frame::encode(&ToTunnel::Nudge));
         }
@@ -296,7 +310,7 @@ impl Daemon {
     }
 }
 
-/// Hears a supervisor until it is gone.
+/// Reads messages of a supervisor until its connection ends.
 async fn listen(name: String, mut line: UnixStream, inbox: UnboundedSender<Message>) {
     let mut buffer = FrameBuffer::default();
     let mut piece = vec![0; 4 << 10];

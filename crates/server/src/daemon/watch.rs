@@ -1,4 +1,4 @@
-//! Who wants to hear about which run.
+//! Clients that watch runs.
 
 use super::clients::refuse_with;
 use super::far::Order;
@@ -20,7 +20,7 @@ pub(super) struct Watchers {
 struct Watcher {
     replies: Replies,
     open: HashSet<RunKey>,
-    /// It wants the logs too.
+    /// The client wants the logs too.
     logs: bool,
 }
 
@@ -43,7 +43,7 @@ impl Watchers {
         );
     }
 
-    /// Whether anybody wants the logs of a run.
+    /// Whether any client follows the logs of a run.
     fn is_followed(&self, key: RunKey) -> bool {
         self.by_run.get(&key).is_some_and(|connections| {
             connections.iter().any(|one| {
@@ -54,7 +54,7 @@ impl Watchers {
         })
     }
 
-    /// Gives the runs whose logs it wanted.
+    /// Removes a client. Returns the runs whose logs it followed.
     fn remove(&mut self, connection: u64) -> Vec<RunKey> {
         let Some(watcher) = self.connections.remove(&connection) else {
             return Vec::new();
@@ -127,7 +127,7 @@ impl Daemon {
         });
     }
 
-    /// Brings what is new of the logs of a run, wherever it is, ended or not.
+    /// Fetches the new log bytes of a run, on any cluster, ended or not.
     pub(super) fn bring_logs(&mut self, run: &RunId, replies: Replies) {
         let cluster = self
             .ledger
@@ -143,7 +143,7 @@ impl Daemon {
         });
     }
 
-    /// Far runs whose logs somebody follows, or has ceased to.
+    /// Tells far clusters which runs' logs a client follows, or follows no more.
     fn follow_far(&mut self, keys: &[RunKey], on: bool) {
         let runs = keys.iter().filter_map(|key| self.run_of(*key));
         let far: Vec<(String, RunRef)> = runs
@@ -163,7 +163,7 @@ impl Daemon {
         self.follow_far(&unfollowed, false);
     }
 
-    /// The history's word, unless we know better by now.
+    /// Answers with the states in the history, or with newer ones from memory.
     pub(super) fn watch_states(
         &mut self,
         connection: u64,
@@ -175,7 +175,7 @@ impl Daemon {
             Ok(states) => states,
             Err(error) => return refuse_with(&replies, &error),
         };
-        // Ended since it was read: its end is being written, and the next read sees it.
+        // The run has ended since the read: its end is being written, and the next read sees it.
         let overtaken = |(run, stored): &(RunId, Option<RunState>)| {
             stored.as_ref().is_some_and(|state| !state.phase.is_ended())
                 && self.queue.key(run).is_none()

@@ -1,5 +1,5 @@
-//! Automatic backups: each begins when it is due, as a process of its own. What is wanted and how
-//! the last one went is on disk, so a daemon that comes after us goes on where we were.
+//! Automatic backups: each starts when it is due, as a process of its own. The schedule and the
+//! last outcome are on disk, so a later daemon goes on from there.
 
 use super::{Daemon, Replies, log};
 use std::collections::BTreeMap;
@@ -15,22 +15,22 @@ use towline_wire::daemon::Reply;
 use towline_wire::layout::StateFolder;
 use towline_wire::workspace::{Auto, BACKUP_VERB, BackupStatus, Failing};
 
-/// After one that failed the next comes sooner than usual.
+/// After a failure the next backup comes at most this much later.
 const AFTER_FAILURE: Span = Span(5 * 60);
 
 #[derive(Debug, Default)]
 pub(super) struct Workspaces {
     wanted: BTreeMap<String, Wanted>,
-    /// Backups of workspaces that are not wanted any more, until they end.
+    /// Running backups of workspaces that need no further backup.
     leaving: Vec<Child>,
 }
 
 #[derive(Debug)]
 struct Wanted {
     every: Span,
-    /// When the last one began, by the clock on the wall.
+    /// When the last backup began, by the system clock.
     last: Option<Moment>,
-    /// And by one that is never set; of this daemon's own only.
+    /// The same by a monotonic clock, if this daemon began it.
     began: Option<Instant>,
     failed: bool,
     running: Option<Child>,
@@ -44,11 +44,9 @@ impl Workspaces {
     pub(super) fn load(&mut self, state: &StateFolder) {
         let entries = match towline_host::filesystem::entries(&state.workspaces()) {
             Ok(entries) => entries,
-            // What was wanted before still is.
+            // The schedule known so far stays.
             Err(error) => {
-                return log(&format!(
-                    "which workspaces are backed up cannot be read: {error}"
-                ));
+                return log(&format!("the folder of workspaces cannot be read: {error}"));
             }
         };
         let names: Vec<String> = entries
@@ -82,7 +80,7 @@ impl Workspaces {
         self.wanted.is_empty()
     }
 
-    /// Begins what is due.
+    /// Starts the backups that are due.
     fn look(&mut self, state: &StateFolder) {
         let now = super::now();
         self.leaving
@@ -92,9 +90,9 @@ impl Workspaces {
                 match child.try_wait() {
                     Ok(None) => continue,
                     Ok(Some(ended)) => wanted.failed = how_it_went(state, name, wanted.last, ended),
-                    // Not ours to ask about any more: it must not keep the next one from beginning.
+                    // Its outcome will never be known, which must not block the next backup.
                     Err(error) => log(&format!(
-                        "how the backup of workspace {name} ended is not known: {error}"
+                        "the outcome of the backup of workspace {name} is unknown: {error}"
                     )),
                 }
                 wanted.running = None;
@@ -121,7 +119,7 @@ impl Wanted {
             self.every
         };
         let by_wall = due(now, every, self.last) <= now;
-        // A clock that was set back by less than one span would put it off.
+        // If the system clock is set back, the monotonic clock still makes the backup due.
         let by_ours = self
             .began
             .is_some_and(|began| began.elapsed() >= Duration::from_secs(every.0));
@@ -129,7 +127,7 @@ impl Wanted {
     }
 }
 
-/// Whether backups fail. One that was killed could not write that down itself.
+/// Whether the last backup failed. A backup that was killed could not record that itself.
 fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: ExitStatus) -> bool {
     let file = state.workspace(name, "status");
     let status: BackupStatus = read(&file).unwrap_or_default();
@@ -143,7 +141,8 @@ fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: Ex
         .map_or((began.unwrap_or(now), 0), |failing| {
             (failing.since, failing.times)
         });
-    let hints = vec!["the last good backup is as it was; the next one goes on from it".to_owned()];
+    let hints =
+        vec!["the last good backup is unchanged; the next one continues from it".to_owned()];
     let failing = Failing {
         since,
         last: now,

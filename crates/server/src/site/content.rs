@@ -1,4 +1,4 @@
-//! Content of frozen code on its way into the stage folder.
+//! Writes blobs of snapshots into the stage folder.
 
 use super::failed;
 use std::collections::VecDeque;
@@ -13,7 +13,7 @@ use towline_snapshot::store::{Blob, BlobStore, FolderStore};
 use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
-/// Nothing larger is sent in one piece.
+/// The largest blob that is sent in one piece.
 const MAX_BLOB_BYTES: u64 = 256 << 20;
 
 pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
@@ -28,11 +28,11 @@ pub(super) fn receive(input: &mut impl Read, size: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Blobs that are written while the next is being read.
+/// Blobs that are being written while the next one is read.
 #[derive(Default)]
 pub(super) struct Keeping(VecDeque<JoinHandle<Result<()>>>);
 
-/// So many at once; those who send know that these are not answered yet.
+/// How many are written at once; the sender knows that these are not acknowledged yet.
 const PARALLEL_BLOBS: usize = 4;
 
 fn answer(kept: Result<()>) -> SiteReply {
@@ -43,14 +43,14 @@ fn answer(kept: Result<()>) -> SiteReply {
 }
 
 impl Keeping {
-    /// Begins to keep one, and gives the answers of those before it that are due.
+    /// Begins to write one, and returns the replies for earlier ones that are due.
     pub(super) fn keep(
         &mut self,
         stage: &StageFolder,
         name: &str,
         bytes: Vec<u8>,
     ) -> Vec<SiteReply> {
-        // A root says that all its packs are there.
+        // A root promises that all its packs are there, so it waits for them.
         let is_pack = matches!(Blob::parse(name), Some(Blob::Pack(_)));
         let mut replies = self.wait_for(if is_pack { PARALLEL_BLOBS - 1 } else { 0 });
         let bytes = Arc::new(bytes);
@@ -61,7 +61,7 @@ impl Keeping {
         {
             self.0.push_back(thread);
         } else {
-            // No thread can be made: kept here and now, in turn.
+            // No thread can be started, so this one writes the blob.
             replies.extend(self.finish());
             replies.push(answer(keep(stage, name, &bytes)));
         }
@@ -71,7 +71,7 @@ impl Keeping {
         replies
     }
 
-    /// The answers of all.
+    /// The replies for all.
     pub(super) fn finish(&mut self) -> Vec<SiteReply> {
         self.wait_for(0)
     }
@@ -95,7 +95,7 @@ fn blob(name: &str) -> Result<Blob> {
     Blob::parse(name).ok_or_else(|| Error::bug(format!("`{name}` is no blob of a snapshot")))
 }
 
-/// Those that are not there.
+/// The blobs that are missing.
 pub(super) fn missing(stage: &StageFolder, blobs: Vec<String>) -> Result<Vec<String>> {
     let store = FolderStore::new(stage.snapshots());
     let mut missing = Vec::new();
@@ -105,14 +105,16 @@ pub(super) fn missing(stage: &StageFolder, blobs: Vec<String>) -> Result<Vec<Str
             missing.push(name);
             continue;
         }
-        // Somebody is about to build on it: nobody prunes what is young.
+        // A submission is about to need it. A new time protects it, because no young blob is
+        // pruned.
         let _ = File::open(stage.snapshots().join(blob.path()))
             .and_then(|file| file.set_modified(super::tidy::now()));
     }
     Ok(missing)
 }
 
-/// The snapshot and its packs are all there; else whoever sends a submission brings them again.
+/// Checks that the snapshot and its packs are complete; if not, the sender of a submission uploads
+/// them again.
 pub(super) fn check_whole(stage: &StageFolder, snapshot: &str) -> Result<()> {
     let store = FolderStore::new(stage.snapshots());
     let gone = || {
@@ -127,12 +129,13 @@ pub(super) fn check_whole(stage: &StageFolder, snapshot: &str) -> Result<()> {
     if store.missing(&root.packs)?.is_empty() {
         return Ok(());
     }
-    // A root says that its packs are there: without them it has to go, or nobody would bring them.
+    // A root promises that its packs are there. Without them the root must go, or nobody would
+    // upload them again.
     store.delete(&[Blob::Root(id)])?;
     Err(gone())
 }
 
-/// Kept whole or not at all, and only if it is what its name says.
+/// Writes a blob completely or not at all, and only if its content matches its name.
 fn keep(stage: &StageFolder, name: &str, bytes: &[u8]) -> Result<()> {
     let blob = blob(name)?;
     if let Blob::Pack(digest) = &blob

@@ -1,30 +1,28 @@
-//! Where the scheduler's commands are. Some sites put them on the path in `/etc/profile.d` or by a
-//! module, which only a login shell reads; ours is none. A login shell is asked once, and what it
-//! says is remembered in the stage folder.
+//! Finds the scheduler's commands. Some sites add them to the PATH in `/etc/profile.d` or by a
+//! module, which only a login shell reads, and our shell is not one. So a login shell is asked
+//! once, and its answer is stored in the stage folder.
 
 use std::path::Path;
 use std::time::Duration;
 use towline_core::transport::Transport;
 use towline_host::program::find_program;
 use towline_host::surroundings;
+use towline_slurm::environment::LOGIN_VARIABLES;
+use towline_slurm::submit;
 use towline_wire::stage::StageFolder;
 
-/// The command that every such site has.
-const SUBMIT_COMMAND: &str = "sbatch";
-/// A profile that loads modules may take its time.
+/// A profile that loads modules may take some time.
 const PROFILE_TIMEOUT: Duration = Duration::from_secs(30);
-/// What else of a login shell's variables the commands go by.
-const OTHER_VARIABLES: [&str; 2] = ["SLURM_CONF", "LD_LIBRARY_PATH"];
 
-/// The variables, as `NAME=value`, that the commands need beyond ours; none where our own path
-/// leads to them, or nothing does.
+/// The variables, as `NAME=value`, that the commands need beyond ours. None if they are on our own
+/// PATH, or nowhere.
 pub(super) fn find(stage: &StageFolder, bin: Option<&str>, here: &dyn Transport) -> Vec<String> {
     let path = surroundings::variable("PATH").unwrap_or_default();
     if let Some(bin) = bin {
-        // The user's own word comes first.
+        // The user's setting comes first.
         return vec![format!("PATH={bin}:{path}")];
     }
-    if find_program(SUBMIT_COMMAND, &path).is_some() {
+    if find_program(submit::PROGRAM, &path).is_some() {
         return Vec::new();
     }
     let file = stage.scheduler_environment();
@@ -42,7 +40,7 @@ pub(super) fn find(stage: &StageFolder, bin: Option<&str>, here: &dyn Transport)
     if found.is_empty() {
         return found;
     }
-    // It is only asked again where it cannot be written.
+    // If this cannot be written, the shell is asked again next time.
     let _ = towline_host::once::replace(&file, found.join("\n").as_bytes());
     found
 }
@@ -51,11 +49,11 @@ fn has_command(environment: &[String]) -> bool {
     environment
         .iter()
         .find_map(|line| line.strip_prefix("PATH="))
-        .is_some_and(|path| find_program(SUBMIT_COMMAND, path).is_some())
+        .is_some_and(|path| find_program(submit::PROGRAM, path).is_some())
 }
 
-/// What `env` says in a login shell: the user's own, else the one that most profiles are written
-/// for.
+/// The output of `env` in a login shell: the user's own, else the one that most profiles are
+/// written for.
 fn ask(here: &dyn Transport) -> Option<String> {
     let own = surroundings::variable("SHELL").filter(|shell| Path::new(shell).is_absolute());
     let shells = own
@@ -69,7 +67,7 @@ fn ask(here: &dyn Transport) -> Option<String> {
         .find_map(|ran| {
             let said = String::from_utf8_lossy(&ran.out).into_owned();
             value(&said, "PATH")
-                .and_then(|path| find_program(SUBMIT_COMMAND, path))
+                .and_then(|path| find_program(submit::PROGRAM, path))
                 .map(|_| said)
         })
 }
@@ -80,9 +78,9 @@ fn value<'s>(said: &'s str, name: &str) -> Option<&'s str> {
         .next_back()
 }
 
-/// Our own path with the folder of the commands behind it, and what else they go by.
+/// Our own PATH followed by the folder of the commands, and the further variables.
 fn needed(said: &str, path: &str) -> Vec<String> {
-    let program = value(said, "PATH").and_then(|path| find_program(SUBMIT_COMMAND, path));
+    let program = value(said, "PATH").and_then(|path| find_program(submit::PROGRAM, path));
     let Some(folder) = program
         .as_deref()
         .and_then(Path::parent)
@@ -90,7 +88,7 @@ fn needed(said: &str, path: &str) -> Vec<String> {
     else {
         return Vec::new();
     };
-    let others = OTHER_VARIABLES
+    let others = LOGIN_VARIABLES
         .iter()
         .filter(|name| surroundings::variable_os(name).is_none());
     let others = others.filter_map(|name| value(said, name).map(|value| format!("{name}={value}")));
@@ -108,7 +106,7 @@ mod tests {
     #[test]
     fn a_login_shell_tells_the_folder_and_the_configuration() {
         let folder = tempfile::tempdir().expect("a folder");
-        let program = folder.path().join(SUBMIT_COMMAND);
+        let program = folder.path().join(submit::PROGRAM);
         std::fs::write(&program, "#!/bin/sh\n").expect("written");
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))
             .expect("its mode");

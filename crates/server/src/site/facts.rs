@@ -1,23 +1,23 @@
-//! What a site has: nodes, GPUs and who has them, partitions, tiers, windows of maintenance.
+//! The facts of a site: nodes, GPUs and their users, partitions, tiers, maintenance windows.
 
 use super::Site;
 use std::collections::HashMap;
-use towline_backends::slurm::parse::hosts::expand;
-use towline_backends::slurm::parse::node::Node;
-use towline_backends::slurm::parse::queue::{QueueRow, Which};
-use towline_backends::slurm::parse::values::Limit;
-use towline_backends::slurm::state;
 use towline_core::cluster::{Facts, GpuFacts, NodeFacts};
 use towline_core::resolve::Runtime;
 use towline_core::{Result, RunId};
 use towline_host::program::find_program;
+use towline_slurm::parse::hosts::expand;
+use towline_slurm::parse::node::Node;
+use towline_slurm::parse::queue::{QueueRow, Which};
+use towline_slurm::parse::values::Limit;
+use towline_slurm::state;
 use towline_wire::site::{PartitionFacts, SiteFacts};
 
 impl Site {
     pub(super) fn facts(&self) -> Result<SiteFacts> {
         let settings = self.settings()?;
         let nodes = self.slurm.nodes()?;
-        // However many wait.
+        // Only running jobs, however many wait.
         let running = self
             .slurm
             .queue(&Which {
@@ -138,8 +138,7 @@ impl Site {
     }
 }
 
-/// What runs images, by the path that our shell has here. A cluster's own comes before those of a
-/// workstation.
+/// Container runtimes on our PATH here. Those made for clusters come before those for workstations.
 fn runtimes() -> Vec<Runtime> {
     let path = towline_host::surroundings::variable("PATH").unwrap_or_default();
     let order = [Runtime::Apptainer, Runtime::Podman, Runtime::Docker];
@@ -149,7 +148,7 @@ fn runtimes() -> Vec<Runtime> {
         .collect()
 }
 
-/// Who runs on which node.
+/// The users of each node.
 fn holders(rows: &[QueueRow]) -> HashMap<String, Vec<String>> {
     let mut holders: HashMap<String, Vec<String>> = HashMap::new();
     for row in rows
@@ -166,7 +165,7 @@ fn holders(rows: &[QueueRow]) -> HashMap<String, Vec<String>> {
 
 fn node_facts(node: &Node, holders: &HashMap<String, Vec<String>>) -> NodeFacts {
     let who = holders.get(&node.name).cloned().unwrap_or_default();
-    // Slurm does not tell which GPU a job has, only how many are taken.
+    // Slurm does not say which GPU a job has, only how many are in use.
     let used = node.gpus_used();
     let run = match who.as_slice() {
         [one] => one

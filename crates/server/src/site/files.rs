@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use towline_backends::run_files;
 use towline_core::cluster::{FileEntry, LogLength, LogSource};
 use towline_core::{Result, RunId};
-use towline_wire::layout::log_name;
+use towline_wire::log_name::LogName;
 use towline_wire::site::SiteReply;
 use towline_wire::stage::StageFolder;
 
-/// Sent at once; a file of any size passes through this much memory.
+/// How much is sent at once: a file of any size needs only this much memory.
 const FILE_CHUNK_BYTES: u64 = 4 << 20;
 pub(super) fn logs(stage: &StageFolder, run: &RunId) -> Result<Vec<LogLength>> {
     run_files::logs(stage.run(run).root())
@@ -25,7 +25,10 @@ pub(super) fn log(
     most: u64,
 ) -> Result<Answer> {
     part(
-        &stage.run(run).root().join(log_name(attempt, source)),
+        &stage
+            .run(run)
+            .root()
+            .join(LogName::new(attempt, source).file()),
         offset,
         most,
     )
@@ -68,7 +71,7 @@ fn part(path: &Path, offset: u64, most: u64) -> Result<Answer> {
     ))
 }
 
-/// A path of a run's folder, and of nothing else.
+/// A path inside a run's folder.
 fn below(stage: &StageFolder, run: &RunId, path: &str) -> Result<PathBuf> {
     run_files::below(stage.root(), stage.run(run).root(), path)
 }

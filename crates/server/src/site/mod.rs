@@ -1,7 +1,8 @@
-//! What `tow` does beside a far scheduler: takes submissions, reads records and logs, asks the
-//! scheduler, and settles what died without a word. It lives as long as the line to it; nothing is
-//! kept but in the stage folder, so that any number of them may be at work at once.
+//! The site: `tow` on a scheduler's host. It takes submissions, reads records and logs, queries the
+//! scheduler, and settles runs that died without an end record. It lives as long as its connection.
+//! It stores everything in the stage folder, so any number of sites may work at once.
 
+mod commands;
 mod content;
 mod environment;
 mod facts;
@@ -12,12 +13,12 @@ mod settle;
 mod submit;
 mod tidy;
 
+use commands::Commands;
 use std::fs;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use towline_backends::slurm::commands::Commands;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::frame;
@@ -27,7 +28,7 @@ use towline_wire::site::{SITE_PROTOCOL, SiteHello, SiteReply, SiteRequest};
 use towline_wire::stage::StageFolder;
 
 /// Serves requests on stdin until it ends. `here` is this machine, for the scheduler's commands;
-/// `bin` is the folder that has them, where the user names one.
+/// `bin` is the folder that has them, if the user names one.
 pub fn site_main(stage: &Path, bin: Option<&str>, here: Arc<dyn Transport>) -> io::Result<()> {
     let mut output = BufWriter::with_capacity(256 << 10, io::stdout());
     let mut input = BufReader::with_capacity(256 << 10, io::stdin().lock());
@@ -99,7 +100,7 @@ impl Site {
         ] {
             make(folder)?;
         }
-        // By its real name: that is what the nodes are told.
+        // By its real path, because the nodes get that.
         let stage = StageFolder::new(stage.root().canonicalize()?);
         let user = towline_host::surroundings::user();
         let host = rustix::system::uname()
@@ -118,8 +119,8 @@ impl Site {
         })
     }
 
-    /// This program, under the name that scripts start it by. Somebody may have removed the stage
-    /// folder since it was started.
+    /// Stores this program under the name that scripts start it by, because somebody may have
+    /// removed the stage folder since the start.
     fn keep_program(&self) -> Result<()> {
         let place = self.stage.program(&self.program);
         if place.exists() {
@@ -211,7 +212,7 @@ impl Site {
     }
 }
 
-/// A file or folder over there that failed.
+/// The error about a file or folder there.
 fn failed(path: &Path, error: io::Error) -> Error {
     let full = matches!(
         error

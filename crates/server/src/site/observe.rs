@@ -1,5 +1,5 @@
-//! What is known of runs: their records, and one question to the scheduler for all of them. What
-//! died without a word is settled on the way.
+//! Reports runs: from their records, and from one query to the scheduler for all of them. Settles
+//! runs that died without an end record on the way.
 
 mod settling;
 mod telling;
@@ -8,34 +8,33 @@ use super::settle::{Truth, believed};
 use super::{Site, failed};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
-use towline_backends::slurm::parse::accounting::AccountingRow;
-use towline_backends::slurm::parse::config::Config;
-use towline_backends::slurm::parse::hosts::expand;
-use towline_backends::slurm::parse::ids::{JobId, Part};
-use towline_backends::slurm::parse::queue::{QueueRow, Which};
-use towline_backends::slurm::state::{self, ExitPair};
 use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
 use towline_core::state::Native;
 use towline_core::{Error, Result, RunId};
 use towline_runner::far::records::{self, Due, Records};
+use towline_slurm::parse::accounting::AccountingRow;
+use towline_slurm::parse::config::Config;
+use towline_slurm::parse::hosts::expand;
+use towline_slurm::parse::ids::{JobId, Part};
+use towline_slurm::parse::queue::{QueueRow, Which};
+use towline_slurm::state::{self, ExitPair};
 
-/// How long something must be as it is before it is believed: a scheduler that comes up knows
-/// nothing for its first seconds.
+/// How long a fact must stay the same before it is believed, because a scheduler that has just
+/// started does not know its jobs yet.
 const BELIEVED_AFTER: Duration = Duration::from_secs(12);
 
-/// Jobs that are asked for by name; of more, all of the user's are asked for.
+/// Up to this many jobs are queried by name; for more, all jobs of the user are.
 const MOST_NAMES: usize = 500;
 
-/// What one site process remembers between questions.
+/// What one site process remembers between requests.
 #[derive(Default)]
 pub(super) struct Memory {
     settings: std::cell::OnceCell<Config>,
-    /// Since when a run is to be settled, and as what.
+    /// Since when a run has to be settled, and on which facts.
     since: HashMap<RunId, (String, Instant)>,
-    /// Runs that were handed over once, and of which neither the stage folder nor the scheduler
-    /// knows anything.
+    /// Runs that were submitted once, and that neither the stage folder nor the scheduler knows.
     lost: HashSet<RunId>,
-    /// When it last looked for what nobody needs.
+    /// When it last looked for files that nothing needs.
     pub(super) tidied: Option<Instant>,
 }
 
@@ -43,18 +42,18 @@ pub(super) struct Memory {
 enum Left {
     Nothing,
     SubmitAgain,
-    /// It is settled if it is still so after this time.
+    /// It is settled if its facts are still the same after this time.
     SettlesAfter(Duration),
 }
 
-/// What the scheduler says, as far as it was asked.
+/// The scheduler's answers, as far as it was asked.
 struct Queue {
     rows: Vec<QueueRow>,
     accounted: Vec<AccountingRow>,
 }
 
 impl Site {
-    /// Asked once: a site's settings hardly change.
+    /// Read once, because a site's settings hardly change.
     pub(super) fn settings(&self) -> Result<&Config> {
         if self.observed.settings.get().is_none() {
             let _ = self.observed.settings.set(self.slurm.config()?);
@@ -90,11 +89,11 @@ impl Site {
         }
         for (submission, tasks) in again {
             if let Err(error) = self.carry_on(&submission, &tasks) {
-                // One that cannot go on now is no reason to keep silent of the others.
+                // A run that cannot go on now does not hide the reports of the others.
                 unasked.get_or_insert(error.to_string());
             }
         }
-        // Nobody else does so for what never came to run, or died without a word.
+        // No other process does this for runs that never started or died without an end record.
         for submission in runs
             .iter()
             .map(|far| &far.submission)
@@ -118,13 +117,13 @@ impl Site {
         })
     }
 
-    /// What the controller has of these submissions, whatever else is in its queue.
+    /// The controller's rows of these submissions, whatever else is in its queue.
     pub(super) fn queue_of<'r>(
         &self,
         submissions: impl IntoIterator<Item = &'r RunId>,
     ) -> Result<Vec<QueueRow>> {
         let names: BTreeSet<&str> = submissions.into_iter().map(RunId::as_str).collect();
-        // A command line has an end.
+        // A command line has a maximum length.
         let names: Vec<&str> = if names.len() > MOST_NAMES {
             Vec::new()
         } else {
@@ -137,8 +136,8 @@ impl Site {
         })
     }
 
-    /// One question for all, and one more for those that the controller has let go, or that ended
-    /// without a word of ours: only the database tells how.
+    /// One query for all runs, and one to the database for jobs that the controller has forgotten
+    /// or that ended without an end record, because only the database knows how.
     fn ask_scheduler(&self, runs: &[RunRef]) -> Result<Queue> {
         let rows = self.queue_of(runs.iter().map(|far| &far.submission))?;
         let mut queue = Queue {
@@ -204,7 +203,7 @@ impl Site {
             native.hosts = hosts;
         }
         let attempts: Vec<AttemptReport> = attempts.collect();
-        // What the scheduler remembers of an ended job is no run: its records were dropped.
+        // An ended job that the scheduler remembers is not a run: its records were deleted.
         let lives = native
             .as_ref()
             .is_some_and(|native| !matches!(state::native(&native.word), state::Native::Ended(_)));
@@ -221,7 +220,7 @@ impl Site {
     }
 }
 
-/// The lines of a run: by the name it has there, which is its submission's id.
+/// The rows of a run: by the job's name, which is the submission's id.
 pub(super) fn rows_of<'q, 'f>(
     rows: &'q [QueueRow],
     far: &'f RunRef,
@@ -240,7 +239,7 @@ pub(super) fn rows_of<'q, 'f>(
 
 impl Queue {
     fn row(&self, far: &RunRef) -> Option<&QueueRow> {
-        // Of several, by a lost answer, the one that lives; else the last.
+        // If a lost answer led to several jobs, the living one counts; else the last.
         let rank = |row: &&QueueRow| {
             let life = match state::native(&row.state) {
                 state::Native::Running => 3,

@@ -1,5 +1,5 @@
-//! The code of an ended run that is not in its folder any more, because it is as its snapshot has
-//! it: it is read from there.
+//! Reads the removed code of an ended run from its snapshot: only files that equal the snapshot
+//! were removed.
 
 use super::failed;
 use std::collections::{HashSet, VecDeque};
@@ -16,11 +16,11 @@ use towline_wire::stage::StageFolder;
 
 /// The name of the tree in a run's folder.
 const CODE: &str = "code";
-/// Links that are followed one after the other, as the system does.
+/// How many links are followed in a row, as the system does.
 const MAX_LINKS: usize = 40;
 
 pub(super) struct RemovedCode {
-    /// Of the run.
+    /// The run's folder.
     folder: PathBuf,
     store: FolderStore,
     root: Root,
@@ -28,7 +28,7 @@ pub(super) struct RemovedCode {
 }
 
 impl RemovedCode {
-    /// `None` where nothing was removed.
+    /// `None` if nothing was removed.
     pub(super) fn of(stage: &StageFolder, run: &RunId) -> Result<Option<Self>> {
         let folder = stage.run(run);
         let failed = |error| failed(&folder.code_removed(), error);
@@ -44,8 +44,8 @@ impl RemovedCode {
         }))
     }
 
-    /// What is there, with its path in the run's folder. A name that is not UTF-8 cannot be told,
-    /// and is left out.
+    /// The removed entries, with their paths in the run's folder. A name that is not UTF-8 is left
+    /// out, because JSON cannot hold it.
     fn entries(&self) -> impl Iterator<Item = (String, &Entry)> {
         let entries = self
             .root
@@ -61,7 +61,7 @@ impl RemovedCode {
         })
     }
 
-    /// Adds what lies at or below a path and is not listed.
+    /// Adds removed entries at or below a path that are not listed.
     pub(super) fn add_to(&self, path: &str, listed: &mut Vec<FileEntry>) {
         let Some(wanted) = self.resolved(path) else {
             return;
@@ -92,7 +92,7 @@ impl RemovedCode {
         }
     }
 
-    /// The length of a file and some of its bytes; `None` where there is no such file.
+    /// The length of a file and some of its bytes; `None` if there is no such file.
     pub(super) fn part(
         &self,
         path: &str,
@@ -109,8 +109,8 @@ impl RemovedCode {
             .map(|bytes| (entry.size(), bytes)))
     }
 
-    /// A path of the run's folder with its links followed, those that are there and those that were
-    /// removed; `None` for one that leads out of the folder.
+    /// A path of the run's folder with its links followed, existing and removed ones; `None` if it
+    /// leads out of the folder.
     fn resolved(&self, path: &str) -> Option<String> {
         let mut left: VecDeque<String> = parts(Path::new(path))?;
         let mut found: Vec<String> = Vec::new();
@@ -143,7 +143,7 @@ impl RemovedCode {
         Some(found.join("/"))
     }
 
-    /// Where a link leads; `None` for what is none.
+    /// The target of a link; `None` for anything else.
     fn link(&self, path: &str) -> Option<PathBuf> {
         let place = self.folder.join(path);
         if place.symlink_metadata().is_ok() {
@@ -161,7 +161,7 @@ impl RemovedCode {
     }
 }
 
-/// The names in a path below some folder, `..` among them; `None` for one that begins at the root.
+/// The components of a relative path, `..` included; `None` for an absolute one.
 fn parts(path: &Path) -> Option<VecDeque<String>> {
     let mut parts = VecDeque::new();
     for part in path.components() {

@@ -1,27 +1,27 @@
-//! What follows for a run whose records and whose scheduler do not say the same. Pure: what is
-//! known goes in, one act comes out.
+//! Decides about a run whose records and whose scheduler disagree. Pure: facts go in, one act comes
+//! out.
 
 use towline_core::reason::{Cause, Ending};
 use towline_runner::far::records::{Due, Records};
 
-/// What is said of an attempt that nobody saw the end of.
+/// The detail of an attempt whose end nobody recorded.
 pub(super) const SILENT: &str = "it died without a word";
 
-/// What the scheduler says of a run's job.
+/// The scheduler's answer about a run's job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Truth {
     Waiting,
     Running,
     Ended(Ending),
-    /// With authority: it has no such job and never had.
+    /// It has no such job and never had: an authoritative answer.
     NeverHeard,
     /// It could not be asked.
     Unknown,
 }
 
-/// What counts of what the controller says of a job and what the database does. The controller
-/// knows what lives; how something ended the database knows better. A job that only the database
-/// holds open is one that its controller has forgotten: nobody will ever close that row.
+/// Combines the answers of the controller and the database. The controller knows which jobs are
+/// alive; the database knows better how a job ended. A job that is open only in the database was
+/// forgotten by its controller: nobody will ever close that row.
 pub(super) fn believed(controller: Option<Truth>, database: Option<Truth>) -> Truth {
     match (controller, database) {
         (Some(open @ (Truth::Waiting | Truth::Running | Truth::Unknown)), _) => open,
@@ -31,12 +31,12 @@ pub(super) fn believed(controller: Option<Truth>, database: Option<Truth>) -> Tr
     }
 }
 
-/// What is known beside that.
+/// Further facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Signs {
-    /// Nothing of the open attempt can be alive.
+    /// No process of the open attempt can be alive.
     pub(super) lapsed: bool,
-    /// It was so at an earlier look too, long enough ago.
+    /// The facts were the same at an earlier look, long enough ago.
     pub(super) lasting: bool,
     /// The controller itself says that its job has ended and never had a node.
     pub(super) unstarted: bool,
@@ -49,7 +49,7 @@ pub(super) enum Act {
         attempt: u32,
         ending: Ending,
     },
-    /// The run is to go on and no job will carry it.
+    /// The run must go on, and no job of it is left.
     SubmitAgain,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn settle(records: &Records, due: &Due, truth: &Truth, signs: Signs) 
     }
 }
 
-/// Begun and without an end.
+/// An attempt that was begun and has no end.
 fn open(records: &Records, attempt: u32, truth: &Truth, signs: Signs) -> Act {
     if !signs.lapsed || !signs.lasting {
         return Act::Nothing;
@@ -87,10 +87,10 @@ fn open(records: &Records, attempt: u32, truth: &Truth, signs: Signs) -> Act {
     match truth {
         _ if records.cancelled => end(held.unwrap_or_else(|| Ending::cause(Cause::ByUser))),
         Truth::Unknown | Truth::Running => Act::Nothing,
-        // A rank had failed and only the nodes were kept.
+        // A rank had failed, and only the nodes were held.
         _ if held.is_some() => end(held.unwrap_or_default()),
-        // The scheduler saw what ended it. How its batch process left says nothing: that leaves a
-        // record, or was killed.
+        // The scheduler saw what ended it. The exit of the batch process says nothing, because that
+        // process leaves a record unless it was killed.
         Truth::Ended(ending) if ending.cause.is_some_and(is_from_outside) => end(ending.clone()),
         Truth::Ended(_) | Truth::Waiting | Truth::NeverHeard => {
             end(Ending::cause(Cause::NodeFailed).detail(SILENT))
@@ -109,11 +109,11 @@ const fn is_from_outside(cause: Cause) -> bool {
     )
 }
 
-/// Nothing of it was begun, or its last attempt is to be followed by another.
+/// A run of which nothing was begun, or whose last attempt is followed by another.
 fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
     match truth {
         Truth::Waiting | Truth::Running | Truth::Unknown => Act::Nothing,
-        // Nothing of it can be on its way, so that there is nothing to wait for.
+        // No process of it can be starting, so there is nothing to wait for.
         Truth::Ended(ending) if signs.unstarted && ending.cause == Some(Cause::ByUser) => {
             cancelled_there(ending)
         }
@@ -124,7 +124,7 @@ fn begin(attempt: u32, truth: &Truth, signs: Signs) -> Act {
         Truth::Ended(_) if attempt > 1 => Act::SubmitAgain,
         Truth::Ended(ending) => {
             let ending = match ending.cause {
-                // Put back, killed, or its node died, before it could begin: it goes on.
+                // Requeued, killed, or its node died, before it could begin: it goes on.
                 Some(Cause::Preempted | Cause::NodeFailed | Cause::Signal) => {
                     return Act::SubmitAgain;
                 }

@@ -1,6 +1,6 @@
-//! Handing a submission to the scheduler, once. The intent is on disk before the scheduler is
-//! asked; who comes after an answer that was lost looks for the job by the run's id, its name over
-//! there, before asking again.
+//! Submits to the scheduler, once. The intent is on disk before the scheduler is asked. If an
+//! answer was lost, the next process looks for the job by its name, which is the run's id, before
+//! it submits again.
 
 use super::{Site, failed};
 use std::collections::BTreeSet;
@@ -8,20 +8,20 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::time::{Duration, Instant};
-use towline_backends::slurm::state;
 use towline_core::cluster::RunRef;
 use towline_core::time::Moment;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::crash;
 use towline_runner::far::records::Records;
+use towline_slurm::state;
 use towline_wire::stage::{JobRecord, ORDER_VERSION, Sent};
 
-/// How often a submission is handed over that the scheduler took and forgot.
+/// How often a submission is sent that the scheduler accepted and forgot.
 const MAX_SUBMITS: usize = 5;
-/// Longer than the scheduler may take for an answer: nobody who is alive has a lock for so long.
+/// Longer than the scheduler may take to answer: no living process holds a lock for so long.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What was asked of the scheduler so far.
+/// The requests to the scheduler so far, and their outcomes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Jobs(pub(super) Vec<JobRecord>);
 
@@ -30,7 +30,7 @@ fn covers(tasks: &[u32], task: Option<u32>) -> bool {
 }
 
 impl Jobs {
-    /// The times it was asked for a task, or for all.
+    /// The numbers of the requests for a task, or for all.
     fn asked(&self, task: Option<u32>) -> impl Iterator<Item = u32> {
         self.0.iter().filter_map(move |record| match record {
             JobRecord::Intent { number, tasks, .. } if covers(tasks, task) => Some(*number),
@@ -38,7 +38,7 @@ impl Jobs {
         })
     }
 
-    /// What it took for a task and still may carry, newest first.
+    /// The accepted jobs for a task that may still run, newest first.
     pub(super) fn accepted(&self, task: Option<u32>) -> impl Iterator<Item = (u32, &str)> {
         let asked: Vec<u32> = self.asked(task).collect();
         let is_gone = move |wanted: u32| {
@@ -52,7 +52,7 @@ impl Jobs {
         })
     }
 
-    /// It said no, and has nothing of it.
+    /// The scheduler refused it, and has no job of it.
     pub(super) fn is_refused(&self) -> bool {
         matches!(self.0.last(), Some(JobRecord::Refused { .. }))
     }
@@ -61,7 +61,7 @@ impl Jobs {
         self.asked(task).count()
     }
 
-    /// Asked, and what came of it was never written down.
+    /// The request whose outcome was never recorded.
     pub(super) fn open_intent(&self) -> Option<(u32, Moment)> {
         match self.0.last() {
             Some(JobRecord::Intent { number, at, .. }) => Some((*number, *at)),
@@ -114,8 +114,8 @@ impl Site {
         self.hand_over(&id, &jobs, &[])
     }
 
-    /// Another job for runs of a submission that none carries any more; `tasks` of its array. Those
-    /// that were tried often enough are given back.
+    /// Submits another job for runs that have none any more; `tasks` of its array. Returns those
+    /// that were tried too often.
     pub(super) fn submit_again(
         &self,
         id: &RunId,
@@ -123,7 +123,7 @@ impl Site {
     ) -> Result<Vec<Option<u32>>> {
         let _lock = self.lock(id)?;
         let jobs = self.jobs(id)?;
-        // Those that led to an attempt were not in vain.
+        // A request that led to an attempt does not count as failed.
         let begun = |task: Option<u32>| {
             let run = task.map_or_else(|| id.clone(), |task| id.numbered(task));
             Records::read(&self.stage.run(&run)).map_or(0, |records| {
@@ -210,14 +210,14 @@ impl Site {
                     .iter()
                     .any(|record| matches!(record, JobRecord::Accepted { .. }))
                 {
-                    // Nothing of it will ever run.
+                    // No run of it will ever start.
                     let _ = fs::remove_file(self.stage.secrets(id));
                 }
                 return Err(error);
             }
         };
-        // It is taken, whether or not that can be written down: who finds the intent alone looks
-        // for the job by name.
+        // The job is accepted even if that cannot be recorded: a process that finds the intent
+        // alone looks for the job by name.
         let _ = self.note(
             id,
             &JobRecord::Accepted {
@@ -229,7 +229,7 @@ impl Site {
         Ok(job)
     }
 
-    /// The job of a submission, wherever the scheduler still knows of it.
+    /// The job of a submission, from the queue or the database.
     pub(super) fn find_by_name(&self, id: &RunId, since: Option<i64>) -> Result<Option<String>> {
         let rows = self.queue_of([id])?;
         if let Some(row) = rows
@@ -255,8 +255,8 @@ impl Site {
             .map(|job| job.to_string()))
     }
 
-    /// Held while it is handed over. A file system without locks has only the claims, which hold
-    /// alone; so it is when whoever has the lock stands still.
+    /// The lock that is held during a submission. On a file system without locks only the claims
+    /// prevent a double start, and they suffice. The same holds if the holder of the lock hangs.
     fn lock(&self, id: &RunId) -> Result<Option<File>> {
         let path = self.stage.submission_lock(id);
         let file = OpenOptions::new()
@@ -311,7 +311,7 @@ impl Site {
             .map_err(|error| failed(&path, error))
     }
 
-    /// The wish is in the run's folder before the scheduler hears of it: a start that comes too
+    /// Writes the cancel into the run's folder before the scheduler is told: a job that starts too
     /// late finds it there.
     pub(super) fn cancel(&self, runs: &[RunRef]) -> Result<()> {
         for far in runs {
@@ -327,10 +327,10 @@ impl Site {
         self.withdraw(runs)
     }
 
-    /// Takes what the scheduler still has of these runs out of its queue.
+    /// Cancels the jobs of these runs that the scheduler still has.
     pub(super) fn withdraw(&self, runs: &[RunRef]) -> Result<()> {
         let mut jobs: Vec<String> = Vec::new();
-        // By name, not by the ids that were noted: a controller that forgot a job gives its id to
+        // By name, not by the recorded ids, because a controller that forgot a job gives its id to
         // another.
         let rows = self.queue_of(runs.iter().map(|far| &far.submission))?;
         for far in runs {
@@ -352,7 +352,7 @@ impl Site {
         }
     }
 
-    /// Drops what is kept of ended runs, and of their submission with the last of them.
+    /// Deletes the files of ended runs, and of their submission with its last run.
     pub(super) fn forget(&self, runs: &[RunRef]) -> Result<()> {
         for far in runs {
             let folder = self.stage.run(&far.run);
@@ -370,7 +370,7 @@ impl Site {
                     .map_err(|error| failed(&folder, error))?;
             }
         }
-        // What cannot go now goes on another day.
+        // Whatever cannot be removed now is removed another day.
         let _ = super::tidy::prune_snapshots(&self.stage);
         Ok(())
     }

@@ -1,36 +1,39 @@
-//! What nobody needs any more in the stage folder.
+//! Removes what nothing needs any more in the stage folder:
 //!
-//! - Programs. Each version of `tow` brings itself, and a job starts with the one that submitted it, however long it waits. One goes
-//!   when no site of that version was there for a month and no submission that may still start something names it. Whoever comes back
-//!   with it brings it again.
-//! - The code of runs that have ended, where their head could not remove it.
-//! - Snapshots that no submission names, and that nobody asked for lately: whoever sends code asks first what is there.
-//! - Parts of uploads that were cut off.
+//! - Programs. Each version of `tow` uploads itself, and a job starts with the version that
+//!   submitted it, however long it waits. A program is removed when no site of that version ran for
+//!   a month and no submission that may still start names it. A client of that version uploads it
+//!   again.
+//! - The code of ended runs, if their head could not remove it.
+//! - Snapshots that no submission names and that nobody asked for lately: a client asks which blobs
+//!   are missing before it uploads.
+//! - Parts of interrupted uploads.
 
 use super::{Site, failed};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
-use towline_backends::slurm::parse::ids::Part;
-use towline_backends::slurm::parse::queue::Which;
-use towline_backends::slurm::state;
 use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
 use towline_runner::far::{ended_code, records};
+use towline_slurm::parse::ids::Part;
+use towline_slurm::parse::queue::Which;
+use towline_slurm::state;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::root::read;
 use towline_snapshot::store::{BlobKind, BlobStore, FolderStore, Stored};
 use towline_wire::stage::StageFolder;
 
 const UNUSED_PROGRAM_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
-/// Longer than it takes from the question what is missing to the submission that names it.
+/// Longer than the time between a client's query for missing blobs and the submission that names
+/// them.
 const UNNAMED_CONTENT_LIFETIME: Duration = Duration::from_secs(2 * 86_400);
-/// How often one site looks.
+/// How often one site tidies.
 const TIDY_INTERVAL: Duration = Duration::from_secs(86_400);
 
 impl Site {
-    /// What cannot be looked at or removed stays.
+    /// Removes unneeded files. Files that cannot be read or removed stay.
     pub(super) fn tidy(&mut self) {
         if self
             .observed
@@ -42,7 +45,7 @@ impl Site {
         self.observed.tidied = Some(Instant::now());
         self.withdraw_unwanted();
         let stage = self.stage.clone();
-        // Beside the answers to questions: a home on the network may take its time.
+        // In a thread, because a home on the network may be slow.
         let _ = std::thread::Builder::new()
             .name("tidy".into())
             .spawn(move || {
@@ -54,7 +57,7 @@ impl Site {
             return;
         };
         let now = now();
-        // Of use today, whatever the day it was brought.
+        // Marked as used today, whenever it was uploaded.
         let _ = File::open(&own).and_then(|file| file.set_modified(now));
         let mut old = self.old_programs(now);
         old.retain(|(name, _)| own.file_name().is_none_or(|own| own != name.as_str()));
@@ -72,8 +75,8 @@ impl Site {
         }
     }
 
-    /// Jobs that wait, or are held, for a start that nobody wants: their runs have ended. A
-    /// controller that was killed may have come back with such.
+    /// Cancels jobs that wait or are held although their runs have ended. A controller that was
+    /// killed may come back with such jobs.
     fn withdraw_unwanted(&self) {
         let Ok(rows) = self.slurm.queue(&Which {
             user: Some(&self.user),
@@ -134,8 +137,7 @@ impl Site {
             .collect()
     }
 
-    /// The scripts of submissions that may still start something; nothing where not all can be
-    /// read.
+    /// The scripts of submissions that may still start; `None` if not all can be read.
     fn needed_scripts(&self) -> Option<Vec<String>> {
         let mut scripts = Vec::new();
         for entry in fs::read_dir(self.stage.submissions()).ok()? {
@@ -153,7 +155,7 @@ impl Site {
             }
             match fs::read_to_string(self.stage.script(&submission)) {
                 Ok(script) => scripts.push(script),
-                // Not handed over yet: it is written anew then.
+                // Not submitted yet: its script will be written later.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(_) => return None,
             }
@@ -180,7 +182,7 @@ pub(super) fn now() -> SystemTime {
         + Duration::from_millis(u64::try_from(towline_host::clock::now().0).unwrap_or(0))
 }
 
-/// Of every run that has ended.
+/// Removes the code of every ended run.
 fn remove_code(stage: &StageFolder) {
     for entry in fs::read_dir(stage.runs()).into_iter().flatten().flatten() {
         let Some(run) = entry
@@ -202,15 +204,15 @@ fn remove_code(stage: &StageFolder) {
     }
 }
 
-/// Removes snapshots that no submission names. One that a submission names and that cannot be read
-/// stops it: what it needs is not known.
+/// Removes snapshots that no submission names. A submission that cannot be read stops it, because
+/// its snapshot is unknown.
 pub(super) fn prune_snapshots(stage: &StageFolder) -> Result<()> {
     let store = FolderStore::new(stage.snapshots());
     let before = towline_host::clock::now().0
         - i64::try_from(UNNAMED_CONTENT_LIFETIME.as_millis()).unwrap_or(i64::MAX);
     let is_young = |stored: &Stored| stored.changed.is_none_or(|changed| changed >= before);
-    // Listed before the submissions are read: a submission that comes meanwhile has made young what
-    // it names.
+    // Listed before the submissions are read, because a submission that comes meanwhile has renewed
+    // the times of its blobs.
     let (roots, packs) = (store.list(BlobKind::Root)?, store.list(BlobKind::Pack)?);
     let named = named_snapshots(stage)?;
     let (kept, gone): (Vec<_>, Vec<_>) = roots
@@ -257,7 +259,7 @@ fn named_snapshots(stage: &StageFolder) -> Result<HashSet<Digest>> {
                     .and_then(|code| code.snapshot)
                     .and_then(|snapshot| Digest::parse(&snapshot)),
             ),
-            // Not handed over yet: its code was asked for just now.
+            // Not submitted yet: its blobs were asked for just now.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 return Err(
@@ -270,7 +272,7 @@ fn named_snapshots(stage: &StageFolder) -> Result<HashSet<Digest>> {
     Ok(named)
 }
 
-/// What is left of programs whose upload was cut off.
+/// Removes the parts of interrupted program uploads.
 fn remove_parts(stage: &StageFolder, now: SystemTime) {
     let program = stage.program("");
     let folder = program.parent().unwrap_or_else(|| Path::new("."));

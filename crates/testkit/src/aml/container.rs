@@ -95,6 +95,10 @@ impl Prepared {
             return command;
         }
         let is_poor = self.image == Image::Poor;
+        if is_poor && let Ok(own) = temporary_folder(wd) {
+            // Its own, which goes with the job; the machine's would keep every copy of the program.
+            command.env("TMPDIR", own);
+        }
         if is_poor && rustix::process::geteuid().is_root() {
             command.args([
                 "--reuid",
@@ -213,4 +217,12 @@ fn close(attempt: &Path) -> std::io::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// A folder below the job's that anybody may write to.
+fn temporary_folder(wd: &Path) -> std::io::Result<PathBuf> {
+    let folder = wd.join("tmp");
+    std::fs::create_dir_all(&folder)?;
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o1777))?;
+    Ok(folder)
 }

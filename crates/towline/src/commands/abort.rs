@@ -1,4 +1,4 @@
-//! `tow abort`: the end of a run.
+//! `tow abort`: ends runs.
 
 use super::Report;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use towline_client as client;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 
-/// End runs: SIGTERM, ten seconds of grace, SIGKILL; queued ones just go.
+/// End runs: SIGTERM, ten seconds of grace, SIGKILL. Queued runs leave the queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow abort 60ce2fc7
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Aborted {
+struct Cancelled {
     cancelling: Vec<RunId>,
     already_ended: Vec<RunId>,
 }
@@ -40,27 +40,27 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
         }
     }
-    let aborted = abort(context, &runs)?;
-    if args.wait && !aborted.cancelling.is_empty() {
-        wait_for_end(context, &aborted.cancelling)?;
+    let cancelled = cancel(context, &runs)?;
+    if args.wait && !cancelled.cancelling.is_empty() {
+        wait_for_end(context, &cancelled.cancelling)?;
     }
     let mut text = String::new();
     let verb = if args.wait { "aborted" } else { "aborting" };
-    aborted
+    cancelled
         .cancelling
         .iter()
         .for_each(|run| text += &format!("{verb} {run}\n"));
-    aborted
+    cancelled
         .already_ended
         .iter()
         .for_each(|run| text += &format!("{run} had ended already\n"));
-    Ok(Report::new(text, &aborted))
+    Ok(Report::new(text, &cancelled))
 }
 
-/// How long the daemon may take before it is asked what keeps it.
+/// How long the daemon may take before its status is asked for.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
+fn cancel(context: &Context, runs: &[RunId]) -> Result<Cancelled> {
     let state = context.state()?;
     let ask = |until| {
         client::ask_until(
@@ -85,27 +85,27 @@ fn abort(context: &Context, runs: &[RunId]) -> Result<Aborted> {
         Reply::Cancelling {
             runs,
             already_ended,
-        } => Ok(Aborted {
+        } => Ok(Cancelled {
             cancelling: runs,
             already_ended,
         }),
-        _ => Err(Error::bug("the daemon gave an answer to another question")),
+        _ => Err(Error::bug("the daemon's answer does not match the request")),
     }
 }
 
-/// The daemon carries it out and cannot write it down.
+/// The error if the daemon ends the runs but cannot record that.
 fn unwritten(trouble: &str) -> Error {
     Error::unreachable(format!(
-        "what runs is being stopped, but that you asked for it cannot be written down: {trouble}"
+        "the runs are being stopped, but the daemon cannot record your abort: {trouble}"
     ))
     .hint("make room, then abort it again: `tow ps` shows whether it has ended")
 }
 
-/// Ends runs and waits until nothing of them is alive.
-pub(crate) fn abort_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
-    let aborted = abort(context, runs)?;
-    if !aborted.cancelling.is_empty() {
-        wait_for_end(context, &aborted.cancelling)?;
+/// Ends runs and waits until none of their processes is alive.
+pub(crate) fn cancel_and_wait(context: &Context, runs: &[RunId]) -> Result<()> {
+    let cancelled = cancel(context, runs)?;
+    if !cancelled.cancelling.is_empty() {
+        wait_for_end(context, &cancelled.cancelling)?;
     }
     Ok(())
 }

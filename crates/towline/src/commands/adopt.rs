@@ -1,4 +1,4 @@
-//! `tow adopt`: a run from elsewhere into my history.
+//! `tow adopt`: takes a run from elsewhere into my history.
 
 use super::Report;
 use crate::context::Context;
@@ -72,13 +72,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     )))
 }
 
-/// An id of ours; where jobs of other tools can be taken too, what the cluster calls one.
+/// The id of a run of ours. If the cluster can adopt jobs of other tools, also the cluster's name
+/// of a job.
 fn wanted(text: &str, name: &str, others: bool) -> Result<(RunId, Option<String>)> {
     match RunId::try_from(text.to_owned()) {
         Ok(id) => Ok((id, None)),
         Err(_) if others => Ok((RunId::new(text, 0, 0), Some(text.to_owned()))),
         Err(_) => Err(
-            Error::not_found(format!("`{text}` is no id of a run")).hint(format!(
+            Error::not_found(format!("`{text}` is not the id of a run")).hint(format!(
                 "`tow ps --remote -c {name}` lists them; jobs that tow did not submit stay the scheduler's"
             )),
         ),

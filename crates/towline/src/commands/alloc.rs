@@ -1,4 +1,4 @@
-//! `tow alloc`: nodes held for interactive work.
+//! `tow alloc`: holds nodes for interactive work.
 
 use super::Report;
 use super::submit::{self, JobArgs};
@@ -15,12 +15,12 @@ use towline_core::state::{Phase, RunState};
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 
-/// How often Ctrl-C is looked for.
+/// How often to check for Ctrl-C.
 const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Hold nodes, and report only when they are yours.
+/// Hold nodes, and return when they are yours.
 ///
-/// Nothing here needs to stay open: the nodes are held by the cluster until `tow release` or the
+/// Nothing here needs to stay open: the cluster holds the nodes until `tow release` or until the
 /// time is up.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,10 +36,10 @@ pub(crate) struct Args {
     /// GPUs in all.
     #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     gpus: Option<u32>,
-    /// How many nodes.
+    /// Number of nodes.
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
-    /// This node, by its name.
+    /// The node of this name.
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
     /// CPUs on each node.
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// For how long.
     #[arg(long, value_name = "TIME")]
     time: Option<Span>,
-    /// An option of the scheduler's own; may be given several times.
+    /// A native option of the scheduler; may be given several times.
     #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
     native: Vec<String>,
 }
@@ -129,7 +129,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     )))
 }
 
-/// The options that jobs of the cluster have unless they name their own, as one with `--node` does.
+/// The native options of every job on the cluster, because `--node` adds to them.
 fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>> {
     let config = &context.layers()?.config;
     let there = cluster
@@ -141,11 +141,11 @@ fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>
         .unwrap_or_default())
 }
 
-/// Ctrl-C while the nodes are waited for: whether they are still wanted is the user's to say.
+/// Handles Ctrl-C during the wait: asks the user whether the nodes are still wanted.
 fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
     let id = id.clone();
-    if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; let it go?")) {
-        super::abort::abort_and_wait(context, std::slice::from_ref(&id))?;
+    if output::can_ask() && output::ask(&format!("{id} still waits for its nodes; cancel it?")) {
+        super::abort::cancel_and_wait(context, std::slice::from_ref(&id))?;
         aliases::write(context)?;
         return Ok(Report {
             last_words: Some(format!("released {id}")),
@@ -153,8 +153,7 @@ fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
         });
     }
     let words = format!(
-        "{id} stays in the queue, and the nodes are held once they are granted; not any more: tow \
-            release {}",
+        "{id} stays queued and holds its nodes once they are granted; to cancel it: tow release {}",
         id.short()
     );
     Ok(Report {
@@ -163,7 +162,7 @@ fn interrupted(context: &Context, id: &RunId) -> Result<Report> {
     })
 }
 
-/// Nobody is told of nodes that are not there yet. `None`: it was interrupted.
+/// Waits until the nodes are granted. `None` if the user interrupts.
 fn wait_until_granted(
     context: &Context,
     id: &RunId,
@@ -197,8 +196,8 @@ fn wait_until_granted(
                     Phase::Queued if !told => {
                         told = true;
                         output::hint(&format!(
-                            "{id} waits for its nodes; why: tow why {0}    not any more: tow \
-                                release {0}",
+                            "{id} waits for its nodes; why: tow why {0}    cancel it: tow release \
+                                {0}",
                             id.short()
                         ));
                     }

@@ -1,4 +1,4 @@
-//! `tow clusters`: where runs can go.
+//! `tow clusters`: lists the clusters.
 
 use super::Report;
 use crate::context::Context;
@@ -9,7 +9,7 @@ use towline_core::Result;
 use towline_core::cloud::Who;
 use towline_core::cluster::{Facts, NodeFacts};
 
-/// List the clusters I can use and what is free there.
+/// List the clusters that I can use and what is free there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow clusters
@@ -21,14 +21,14 @@ pub(crate) struct Args {
     /// identities.
     #[arg(long)]
     discover: bool,
-    /// Only this one; with --discover signed in as it says [default: the configured one, else the
+    /// Only this one; with --discover, sign in as it says [default: the configured one, else the
     /// Azure CLI's login].
     #[arg(short, long)]
     cluster: Option<String>,
-    /// Make a workspace of this name beside that of the cluster, with its storage and vault.
+    /// Create a workspace of this name beside that of the cluster, with the same storage and vault.
     #[arg(long, value_name = "NAME")]
     create_workspace: Option<String>,
-    /// Where the new workspace is to be [default: where the other is].
+    /// Region of the new workspace [default: that of the other one].
     #[arg(long, requires = "create_workspace")]
     location: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! `tow completions`: for the shell.
+//! `tow completions`: completion scripts for shells.
 
 use super::Report;
 use crate::cli::Cli;

@@ -1,4 +1,4 @@
-//! `tow config`: what is configured and where it was written.
+//! `tow config`: shows the configuration and where each value was written.
 
 use super::Report;
 use crate::context::Context;
@@ -18,16 +18,16 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Every configured value; `--origin` says where it was written.
+    /// Show every configured value; `--origin` adds where it was written.
     #[command(after_help = "Examples:
   tow config show --origin
   tow config show --json")]
     Show {
-        /// File, line and column, or the variable.
+        /// Add file, line and column, or the variable.
         #[arg(long)]
         origin: bool,
     },
-    /// The JSON Schema of the job file, for editors.
+    /// Print the JSON Schema of the job file, for editors.
     #[command(after_help = "Examples:
   tow config schema > towline-job.schema.json")]
     Schema,

@@ -1,4 +1,4 @@
-//! `tow cp`: from any place to any other.
+//! `tow cp`: copies between any two places.
 
 use super::Report;
 use crate::context::Context;
@@ -9,18 +9,18 @@ use towline_io::transfer::StorePath;
 
 /// Copy a file or folder between datastores, or between one and this machine.
 ///
-/// A datastore's path is STORE:PATH; anything else is a path here. A target that ends in `/` is a
-/// folder to copy into.
+/// A path in a datastore is STORE:PATH; anything else is a path on this machine. A target that ends
+/// in `/` is a folder to copy into.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow cp research:alice/run1 nas:archive/run1
   tow cp checkpoints/last.pt research:alice/
   tow cp research:alice/data/labels.json /tmp/labels.json")]
 pub(crate) struct Args {
-    /// STORE:PATH, or a path here.
+    /// STORE:PATH, or a path on this machine.
     #[arg(value_name = "FROM")]
     from: String,
-    /// STORE:PATH, or a path here; ending in `/`: a folder to copy into.
+    /// STORE:PATH, or a path on this machine; a folder to copy into if it ends in `/`.
     #[arg(value_name = "TO")]
     to: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `tow daemon`: the local queue's keeper.
+//! `tow daemon`: the process that holds the local queue.
 
 use super::Report;
 use crate::context::Context;
@@ -10,7 +10,7 @@ use towline_core::quantity::Memory;
 use towline_core::time::human_millis;
 use towline_wire::layout::StateFolder;
 
-/// Look after the daemon. It starts by itself and leaves when idle; runs do not need it.
+/// Show or stop the daemon. It starts by itself and exits when idle; runs do not need it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow daemon status
@@ -22,11 +22,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
-    /// Whether it is there, and what it keeps.
+    /// Show whether it runs, and what it is doing.
     Status,
-    /// Make it leave, also when it hangs; runs go on.
+    /// Make it exit, even if it hangs; runs go on.
     Stop,
-    /// Be the daemon, here.
+    /// Run the daemon in this process.
     #[command(hide = true)]
     Run {
         #[arg(long)]

@@ -1,4 +1,4 @@
-//! `tow diff`: what differs between two runs.
+//! `tow diff`: compares two runs.
 
 use super::{Report, logs};
 use crate::context::Context;
@@ -14,8 +14,8 @@ use towline_engine::history::History;
 
 const SNAPSHOT: &str = "snapshot";
 
-/// Show what differs between two runs: command, values, sizes, environment, outcome, and the code
-/// line by line.
+/// Show the differences between two runs: command, values, sizes, environment, outcome, and the
+/// code line by line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow diff 60ce 91ab")]
@@ -95,7 +95,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// Columns for each side on this terminal: a difference that is cut off is none that anybody sees.
+/// The columns for each run's value on this terminal. Longer values are wrapped, because a cut could
+/// hide the difference.
 fn room_for_values(differences: &[Difference]) -> usize {
     const MIN_VALUE_WIDTH: usize = 16;
     let what = differences
@@ -108,8 +109,8 @@ fn room_for_values(differences: &[Difference]) -> usize {
     })
 }
 
-/// Long ids, of commits and of content, by their first digits: both sides are to have room beside
-/// each other. `--json` has them whole.
+/// Shortens long ids of commits and of content, so that both values fit beside each other. `--json`
+/// has them whole.
 fn short_ids(text: &str) -> String {
     let is_id = |word: &&str| word.len() >= 32 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let words: Vec<&str> = text

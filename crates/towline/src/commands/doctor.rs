@@ -1,4 +1,4 @@
-//! `tow doctor`: looks at everything once and says what is wrong.
+//! `tow doctor`: checks everything once and says what is wrong.
 
 use super::Report;
 use crate::context::Context;
@@ -18,7 +18,7 @@ use towline_wire::tunnel::{TunnelState, TunnelStatus};
 /// How long a datastore may take to answer.
 const STORE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Check folders, configuration, history, daemon, GPUs and datastores, and say what to do about
+/// Check folders, configuration, history, daemon, GPUs, clusters and datastores, and say how to fix
 /// what is wrong.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -120,7 +120,7 @@ fn configuration(context: &Context) -> Result<String> {
     }
 }
 
-/// Each far cluster is reached, and says what it has.
+/// Connects to each far cluster and reports what it has.
 fn clusters(context: &Context) -> Vec<Check> {
     let Ok(layers) = context.layers() else {
         return Vec::new();
@@ -139,13 +139,13 @@ fn clusters(context: &Context) -> Vec<Check> {
     asked.collect()
 }
 
-/// Whether what submissions need beside the scheduler answers, within a few seconds.
+/// Whether the storage that submissions need beside the scheduler answers within a few seconds.
 fn stage_answers(cluster: &OpenCluster) -> Result<()> {
     let (tell, answers) = std::sync::mpsc::channel();
     let asked = cluster.cluster.clone();
     std::thread::Builder::new()
         .spawn(move || drop(tell.send(asked.check_stage())))
-        .map_err(|error| Error::refused("no thread can be made").source_error(error))?;
+        .map_err(|error| Error::refused("no thread can be started").source_error(error))?;
     let silent = || {
         let late = format!(
             "its storage did not answer in {} s",
@@ -160,7 +160,7 @@ fn stage_answers(cluster: &OpenCluster) -> Result<()> {
         .unwrap_or_else(|_| Err(cluster.stage_trouble(silent())))
 }
 
-/// Each store answers one question, within a few seconds.
+/// Sends one query to each datastore, which must answer within a few seconds.
 fn datastores(context: &Context) -> Vec<Check> {
     let Ok(layers) = context.layers() else {
         return Vec::new();
@@ -190,7 +190,7 @@ fn datastores(context: &Context) -> Vec<Check> {
     asked.collect()
 }
 
-/// A folder that is not on this machine may be one of a cluster's hosts, for its jobs.
+/// A folder that does not exist here may be on the hosts of a cluster, for its jobs.
 fn elsewhere(context: &Context, name: &str) -> Option<String> {
     let layers = context.layers().ok()?;
     let path = layers
@@ -216,7 +216,7 @@ fn elsewhere(context: &Context, name: &str) -> Option<String> {
     })
 }
 
-/// Each tunnel that is to be open says whether it is.
+/// Checks each tunnel that is to be open.
 fn tunnels(context: &Context) -> Vec<Check> {
     let Ok(state) = context.state() else {
         return Vec::new();
@@ -270,7 +270,7 @@ fn state_folder(context: &Context) -> Result<String> {
             .map_or(String::new(), |files| format!(", {files} more files fit"));
         return Err(
             Error::refused(format!("the disk of {shown} is full: {free}{files}"))
-                .hint("runs cannot start and their ends cannot be written down until there is room")
+                .hint("runs cannot start and their ends cannot be recorded until there is room")
                 .hint(
                     "make room; `tow prune --older-than 7d --yes` removes old runs, `tow snapshot \
                 prune` old code",
@@ -302,7 +302,8 @@ fn history(context: &Context) -> Result<String> {
     }
 }
 
-/// A run that cannot be read cannot be pruned either: its row is removed by hand.
+/// The error for a run that cannot be read. It cannot be pruned either: the user must remove its
+/// row by hand.
 fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Error> {
     let file = context.state()?.history();
     let more = if more > 0 {
@@ -326,7 +327,7 @@ fn unreadable(context: &Context, row: &UnreadableRow, more: usize) -> Result<Err
         row.sequence
     );
     Ok(error
-        .hint("all other runs are there as ever; it is left out")
+        .hint("all other runs are unaffected; this one is left out")
         .hint(format!("to remove it: {command}")))
 }
 
@@ -342,8 +343,8 @@ fn daemon(context: &Context) -> Result<String> {
             trouble: Some(trouble),
             ..
         }) => Err(
-            Error::refused(format!("it cannot write down what happens: {trouble}"))
-                .hint("runs go on; their starts and ends are written once that is mended"),
+            Error::refused(format!("it cannot write the history: {trouble}"))
+                .hint("runs go on; their starts and ends are recorded once that is fixed"),
         ),
         Reply::Status(status) => {
             // Of every cluster, as `tow ps` lists them; the daemon itself counts those of its own
@@ -371,7 +372,7 @@ fn daemon(context: &Context) -> Result<String> {
                 status.version
             ))
         }
-        _ => Err(Error::bug("the daemon gave an answer to another question")),
+        _ => Err(Error::bug("the daemon's answer does not match the request")),
     }
 }
 
@@ -394,7 +395,7 @@ fn machine(context: &Context, daemon_answers: bool) -> Result<String> {
     let memory = if towline_runner::memory_is_enforced() {
         "limited for runs that ask for some"
     } else {
-        "counted and not limited: no control groups of yours"
+        "counted and not limited: this user has no cgroups"
     };
     Ok(format!(
         "{} CPUs, {} ({memory}); {gpus}",

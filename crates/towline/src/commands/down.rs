@@ -1,4 +1,4 @@
-//! `tow down`: files and folders from their datastore, under the same path.
+//! `tow down`: downloads files and folders from their datastore, under the same path.
 
 use super::Report;
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::data::stores::Stores;
 use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
-/// Fetch files or folders from their datastore; what is here and equal is not fetched again.
+/// Download files or folders from their datastore; equal files are not downloaded again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow down data/voc20              from the datastore of the folder `data`
@@ -16,7 +16,7 @@ pub(crate) struct Args {
     /// Paths below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
-    /// The cluster, or datastore, to fetch from.
+    /// The cluster or datastore to download from.
     #[arg(short, long, value_name = "CLUSTER")]
     cluster: Option<String>,
     #[command(flatten)]

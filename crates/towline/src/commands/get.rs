@@ -1,4 +1,4 @@
-//! `tow get`: files from a run's folder.
+//! `tow get`: copies files from a run's folder.
 
 use super::Report;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use towline_core::record::RunRecord;
 use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{History, Target};
 
-/// Copy files or folders out of a run's folder; of a sweep, out of the folder of each run.
+/// Copy files or folders out of a run's folder; for a sweep, out of the folder of each run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow get @ checkpoints/last.pt
@@ -17,10 +17,10 @@ use towline_engine::history::{History, Target};
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: String,
-    /// Paths as the run saw them, relative to where it started.
+    /// Paths as the run saw them, relative to its start folder.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Where to put them [default: assets/RUN]; of a sweep, in a folder for each run there.
+    /// The target folder [default: assets/RUN]; for a sweep, it gets a folder for each run.
     #[arg(long, value_name = "FOLDER")]
     to: Option<PathBuf>,
 }
@@ -71,7 +71,7 @@ fn report(copied: &[PathBuf]) -> Report {
     Report::new(text, &serde_json::json!({ "files": copied }))
 }
 
-/// Brings files of one run.
+/// Copies files of one run.
 fn get(
     context: &Context,
     history: &History,
@@ -120,8 +120,8 @@ fn get(
     Ok(copied)
 }
 
-/// Only what lies below the run's folder, or where a link that the run was given leads; `..`,
-/// absolute paths and other links out of it are refused.
+/// Finds a path below the run's folder, or behind a link that the run was given. Refuses `..`,
+/// absolute paths and other links out of the folder.
 fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
     if !path
         .components()
@@ -145,10 +145,8 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
                 .source_error(error));
             }
             Err(error) => {
-                return Err(
-                    Error::refused(format!("{} cannot be looked at", from.display()))
-                        .source_error(error),
-                );
+                return Err(Error::refused(format!("{} cannot be read", from.display()))
+                    .source_error(error));
             }
         }
     }
@@ -158,7 +156,8 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
     )
 }
 
-/// A file of the run, or of what it was given; a link that leads elsewhere is refused.
+/// Checks that a file belongs to the run or to the data it was given; a link that leads elsewhere
+/// is refused.
 fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
     let real = from.canonicalize().map_err(|error| {
         Error::refused(format!("{} cannot be followed", path.display())).source_error(error)
@@ -178,7 +177,7 @@ fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> 
     Ok(from)
 }
 
-/// Never into itself: `within` is where everything goes.
+/// Copies a file or tree, but never `within`, the target folder, into itself.
 fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
     let failed =
         |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);

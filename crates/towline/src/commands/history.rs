@@ -1,4 +1,4 @@
-//! `tow history`: former submissions, to load and edit.
+//! `tow history`: lists former submissions, to load and edit.
 
 use super::Report;
 use crate::context::Context;
@@ -17,7 +17,7 @@ use towline_core::{Error, Result};
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// At most this many.
+    /// Show at most this many.
     #[arg(short, long, default_value_t = 30, value_name = "N")]
     limit: usize,
 }

@@ -1,4 +1,4 @@
-//! `tow import`: files of other tools as ours, and what did not map.
+//! `tow import`: converts files of other tools, and reports what did not map.
 
 use super::Report;
 use crate::context::Context;
@@ -12,11 +12,12 @@ use towline_engine::trust::Holding;
 use towline_host::surroundings;
 use towline_import::{self as import, Destination, Imported, Kind, NewFile, Placement};
 
-/// Make a configuration and job files from those of other tools, and say what did not map.
+/// Convert the files of other tools into a configuration and job files, and report what did not
+/// map.
 ///
 /// Secrets are never copied: they become references, and the report says how to store their values.
-/// A project of ACT needs no import: its `aux_data/aml` works where it lies. A `towline.yaml` that
-/// is there gets what it does not have yet, and keeps its comments.
+/// A project of ACT needs no import: `tow` reads its `aux_data/aml` in place. An existing
+/// `towline.yaml` gets the missing keys and keeps its comments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow import act aux_data/aml/*.yaml           towline.yaml with one cluster per file
@@ -25,17 +26,17 @@ use towline_import::{self as import, Destination, Imported, Kind, NewFile, Place
   tow import sbatch train.sbatch --dry-run     what would be written, and nothing written
   tow import qd aux_data/configs/philly_vc.yaml --json")]
 pub(crate) struct Args {
-    /// Whose files they are.
+    /// The tool whose files they are.
     #[arg(value_enum, value_name = "TOOL")]
     tool: Tool,
-    /// The files.
+    /// The files to convert.
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
     /// Print what would be written and write nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Let new values win over those of `towline.yaml`, which is written anew and kept as
-    /// `towline.yaml.old`; write over job files that are there.
+    /// Let new values win over those of `towline.yaml`, which is rewritten and kept as
+    /// `towline.yaml.old`; overwrite existing job files.
     #[arg(long)]
     force: bool,
 }
@@ -100,7 +101,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(report(here, &imported, !args.dry_run))
 }
 
-/// What of the `towline.yaml` here has not been agreed to.
+/// The part of this folder's `towline.yaml` that the user has not trusted.
 fn untrusted(context: &Context) -> Result<Option<(Sources, Untrusted)>> {
     let here = context.folder()?;
     let sources = Sources::find(here, context.environment());
@@ -111,29 +112,25 @@ fn untrusted(context: &Context) -> Result<Option<(Sources, Untrusted)>> {
         .map(|made| (sources, made)))
 }
 
-/// The text of the `towline.yaml` that is there.
+/// The text of the existing `towline.yaml`.
 fn existing(here: &Path) -> Result<Option<String>> {
     match import::read_plain(&here.join(PROJECT_FILE)) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(
-            Error::config(format!("{PROJECT_FILE} is there and cannot be read"))
-                .source_error(error),
+            Error::config(format!("{PROJECT_FILE} exists and cannot be read")).source_error(error),
         ),
     }
 }
 
-/// All or, as far as can be told before, none.
+/// Writes all files, or none if a problem can be seen before.
 fn write(here: &Path, files: &[NewFile], force: bool) -> Result<()> {
     let is_taken = |made: &&NewFile| {
         made.placement == Placement::New && here.join(&made.name).symlink_metadata().is_ok()
     };
     let there = files.iter().find(is_taken);
     if let Some(made) = there.filter(|_| !force) {
-        let error = Error::refused(format!(
-            "{} is there already; nothing was written",
-            made.name
-        ));
+        let error = Error::refused(format!("{} exists already; nothing was written", made.name));
         return Err(
             error.hint("`--force` writes over it; `--dry-run` prints what would be written")
         );
@@ -146,7 +143,7 @@ fn write(here: &Path, files: &[NewFile], force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whole, in one step; what it takes the place of is kept where it may hold more.
+/// Writes a file atomically, and keeps the file that it replaces if that may hold more.
 fn place(here: &Path, made: &NewFile, force: bool) -> io::Result<()> {
     let path = here.join(&made.name);
     let is_new = made.placement == Placement::New;

@@ -1,4 +1,4 @@
-//! `tow init`: the snapshot, ahead of time.
+//! `tow init`: takes and uploads the snapshot ahead of time.
 
 use super::Report;
 use crate::context::Context;
@@ -14,11 +14,11 @@ use towline_engine::flow::code::{self, Survey, Wish};
 use towline_engine::flow::with_defaults;
 use towline_snapshot::take::Taken;
 
-/// Snapshot the code now, so that the next submission has nothing left to send.
+/// Take a snapshot of the code now, so that the next submission has nothing left to upload.
 ///
-/// Where the cluster is another machine or a service, it goes there too.
+/// If the cluster is another machine or a service, the snapshot is uploaded there too.
 ///
-/// A submission takes its own snapshot in any case; runs that are queued keep theirs.
+/// A submission takes its own snapshot in any case; queued runs keep theirs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow init                     into this machine's store, and to the default cluster
@@ -26,16 +26,16 @@ use towline_snapshot::take::Taken;
   tow init --to research       into a datastore
   tow init --explain           what would travel, what not, and why")]
 pub(crate) struct Args {
-    /// A datastore to keep it in [default: this machine].
+    /// A datastore to store it in [default: this machine].
     #[arg(long, value_name = "DATASTORE[:PATH]")]
     to: Option<String>,
-    /// For the runs of this cluster [default: the configured one].
+    /// Upload it for this cluster [default: the configured one].
     #[arg(short, long, conflicts_with = "to")]
     cluster: Option<String>,
-    /// Say what is left out and why; take nothing.
+    /// Show what is left out and why, and take no snapshot.
     #[arg(long)]
     explain: bool,
-    /// However many files and however large.
+    /// Allow any number of files and any size.
     #[arg(long)]
     any_size: bool,
     /// A pattern to leave out, as in `.gitignore`; may be repeated.
@@ -94,7 +94,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             let taken = code::take_here(context, survey, &store)?;
             match send(context, &cluster, &taken) {
                 Err(error) if args.cluster.is_none() => output::status(&format!(
-                    "warning: not sent to `{cluster}`: {error}; a submission brings it"
+                    "warning: not uploaded to `{cluster}`: {error}; a submission uploads it"
                 )),
                 outcome => outcome?,
             }
@@ -109,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(made(root, &taken))
 }
 
-/// To where its runs will be, if that is not here.
+/// Uploads the snapshot to the cluster, unless that is this machine.
 fn send(context: &Context, cluster: &str, taken: &Taken) -> Result<()> {
     let target = context.cluster(cluster)?;
     if target.is_here() {

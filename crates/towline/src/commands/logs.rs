@@ -1,4 +1,4 @@
-//! `tow logs`: the bytes of a run's logs, by offset, over every attempt.
+//! `tow logs`: shows the logs of a run, by offset, over every attempt.
 
 use super::Report;
 use super::ps::fold::STATES;
@@ -13,7 +13,7 @@ use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::Target;
 
-/// Show the logs of a run, the latest unless named: rank 0, every attempt.
+/// Show the logs of a run, by default the latest: rank 0, every attempt.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow logs @                  what the latest run wrote
@@ -24,7 +24,7 @@ use towline_engine::history::Target;
 pub(crate) struct Args {
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
-    /// Go on until the run ends.
+    /// Go on until the run has ended.
     #[arg(short, long)]
     follow: bool,
     /// A rank, or `all`.
@@ -36,7 +36,7 @@ pub(crate) struct Args {
     /// Only this attempt.
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
-    /// The log of set-up on this node.
+    /// The set-up log of this node.
     #[arg(long, value_name = "NODE", num_args = 0..=1, default_missing_value = "0")]
     setup: Option<u32>,
 }
@@ -80,8 +80,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .fold(report, |report, line| report.hint(format!("| {line}"))))
 }
 
-/// Why there is nothing to show, where no log is there at all. An empty log is an answer; none is
-/// not.
+/// Why there is no log to show. An empty log is an answer; a missing one needs a reason.
 fn missing_log(context: &Context, record: &RunRecord, view: &View) -> Option<String> {
     let state = context.state().ok()?;
     let attempts = if view.one_attempt {
@@ -118,7 +117,7 @@ fn missing_log(context: &Context, record: &RunRecord, view: &View) -> Option<Str
     })
 }
 
-/// A verb that shows one run, given a sweep, says which it could be.
+/// The one run that a verb needs. For a sweep, the error lists the runs to choose from.
 pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
     match target {
         Target::Run(run) => Ok(*run),
@@ -134,8 +133,7 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
     }
 }
 
-/// The runs of a sweep by their states, those first that somebody asks about: a few of each by
-/// name.
+/// The runs of a sweep by state, the most interesting states first: a few runs of each by name.
 fn by_state(runs: &[RunRecord]) -> String {
     const NAMED_RUNS: usize = 3;
     let groups = STATES.map(|word| {
@@ -207,11 +205,11 @@ fn grep(args: &Args) -> Result<Option<regex::bytes::Regex>> {
         .transpose()
 }
 
-/// What there is to say of a run that is lost.
+/// The description of a lost run.
 pub(crate) const LOST: &str =
     "its cluster does not have it any more, and there is no record of its end";
 
-/// The last words on an ended run, with its code.
+/// The report of an ended run, with its exit code.
 pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> Report {
     let ending = state.ending.clone().unwrap_or_else(Ending::success);
     let code = u8::try_from(ending.passed_code() & 0xff).unwrap_or(1);

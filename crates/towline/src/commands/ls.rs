@@ -1,4 +1,4 @@
-//! `tow ls`: what a datastore holds.
+//! `tow ls`: lists the content of a datastore.
 
 use super::Report;
 use crate::context::Context;
@@ -13,8 +13,8 @@ use towline_engine::project;
 use towline_io::data::{Object, UnsupportedEntry};
 use towline_io::transfer::{Found, StorePath, find, nothing_at};
 
-/// List what a datastore holds at a path; without one, the folders and datastores that are
-/// configured.
+/// List the content of a datastore at a path; without a path, the configured folders and
+/// datastores.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow ls
@@ -26,13 +26,13 @@ pub(crate) struct Args {
     /// A path below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH")]
     path: Option<String>,
-    /// The cluster, or datastore, to look at.
+    /// The cluster or datastore to list.
     #[arg(short, long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Everything below, not one level.
+    /// List everything below, not one level.
     #[arg(short, long, alias = "recursive")]
     deep: bool,
-    /// Names that begin with PATH, not only what lies below it.
+    /// List names that begin with PATH, not only those below it.
     #[arg(long)]
     prefix: bool,
 }
@@ -125,7 +125,7 @@ async fn level(store_path: &StorePath, prefix: &str, deep: bool) -> Result<Listi
     Ok(listing)
 }
 
-/// What lies beside the path and begins with its last part.
+/// The names beside the path that begin with its last part.
 async fn beginning(store_path: &StorePath, deep: bool) -> Result<Listing> {
     let (parent, start) = store_path
         .path
@@ -201,7 +201,7 @@ fn report(location: &Location, listing: &Listing) -> Report {
     let mut report = Report::new(table.render(), &value);
     if listing.is_guess {
         report = report.hint(format!(
-            "nothing is called `{}`; this begins so",
+            "nothing has the whole name `{}`; these names begin with it",
             location.shown
         ));
     }

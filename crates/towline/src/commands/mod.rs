@@ -1,4 +1,4 @@
-//! One file per verb: its arguments, its help, and one function that gives a report.
+//! One file per verb: its arguments, its help, and one function that returns a report.
 
 pub(crate) mod abort;
 pub(crate) mod adopt;
@@ -83,13 +83,13 @@ impl Report {
         self.hints.push(hint.into());
         self
     }
-    /// What was done and stays done, should nobody be able to read the report.
+    /// Sets what was done and stays done if the report cannot be printed.
     pub(crate) fn done(mut self, done: impl Into<String>) -> Self {
         self.done = Some(done.into());
         self
     }
 
-    /// Prints it; the code to leave with.
+    /// Prints the report; returns the exit code.
     fn print(&self, json: bool) -> u8 {
         let printed = match (&self.json, json) {
             (Some(value), true) => output::json(value),
@@ -188,15 +188,14 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
     }
 }
 
-/// Help and version are answers; everything else is wrong usage.
-/// A number of things on the command line.
+/// Parses a number of things on the command line.
 fn count(text: &str) -> std::result::Result<u32, String> {
     text.parse()
         .map_err(|_| "write a whole number, 0 or more".to_owned())
 }
 
-/// A verb that is not known, with the one that may be meant: old one-letter names are near to
-/// everything.
+/// The error for an unknown verb, with a suggestion. Old one-letter names are left out, because
+/// they are close to everything.
 fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> {
     let word = match error.get(ContextKind::InvalidSubcommand)? {
         ContextValue::String(word) if first.is_some_and(|first| first == word.as_str()) => {

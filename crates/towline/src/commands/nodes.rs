@@ -1,4 +1,4 @@
-//! `tow nodes`: machines and GPUs, and who has them.
+//! `tow nodes`: shows machines and GPUs, and who uses them.
 
 use super::Report;
 use crate::context::Context;
@@ -6,13 +6,13 @@ use crate::output::page;
 use towline_core::Result;
 use towline_core::cluster::Facts;
 
-/// Show the nodes of a cluster: CPUs, memory, GPUs and who has them.
+/// Show the nodes of a cluster: CPUs, memory, GPUs and who uses them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow nodes
   tow nodes --json | jq '.nodes[0].gpus'")]
 pub(crate) struct Args {
-    /// Of this cluster [default: the configured one].
+    /// The cluster [default: the configured one].
     #[arg(short, long)]
     cluster: Option<String>,
 }
@@ -28,7 +28,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(Report::new(page::render(&page), &flat(&facts)))
 }
 
-/// Nodes and notes as of every cluster, with what else this kind has to tell beside them.
+/// Nodes and notes, as for every cluster, with the facts of this kind beside them.
 fn flat(facts: &Facts) -> serde_json::Value {
     let mut value = serde_json::to_value(facts).unwrap_or_default();
     if let Some(whole) = value.as_object_mut()

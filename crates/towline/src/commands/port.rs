@@ -1,4 +1,4 @@
-//! `tow port`: a port of a run, on this machine.
+//! `tow port`: forwards a port of a run to this machine.
 
 use super::{Report, logs};
 use crate::context::Context;
@@ -14,9 +14,9 @@ use towline_core::record::RunRecord;
 use towline_core::transport::Forward;
 use towline_core::{Error, Result};
 
-/// Make a port of a running job a port of this machine, until Ctrl-C.
+/// Forward a port of a running job to this machine, until Ctrl-C.
 ///
-/// It follows the run: when it is started again on another node, new connections go there.
+/// It follows the run: if the run is started again on another node, new connections go there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow port @ 8888              http://127.0.0.1:8888 is port 8888 of the latest run
@@ -25,13 +25,13 @@ use towline_core::{Error, Result};
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: String,
-    /// The port over there.
+    /// The port on the node.
     #[arg(value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// The port here [default: the same if it is free, else any].
+    /// The port on this machine [default: the same if it is free, else any].
     #[arg(long, value_name = "PORT")]
     local: Option<u16>,
-    /// Of the node that has this rank.
+    /// Use the node that has this rank.
     #[arg(long, default_value_t = 0, value_name = "K")]
     rank: u32,
 }
@@ -90,7 +90,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
 }
 
-/// Only this machine reaches it.
+/// Listens on the loopback address, so that only this machine can connect.
 fn listen(args: &Args) -> Result<TcpListener> {
     let taken = |port: u16, error: io::Error| {
         Error::refused(format!("port {port} of this machine cannot be used"))
@@ -117,7 +117,7 @@ struct Connections {
 }
 
 impl Connections {
-    /// A connection to where the run is now.
+    /// Connects to the run's present node.
     fn dial(&self, context: &Context) -> Result<TcpStream> {
         let near = if self.is_far {
             self.far_port(context)?
@@ -147,7 +147,7 @@ impl Connections {
     }
 }
 
-/// Both ways, until either side has had enough.
+/// Copies bytes in both directions until either side closes.
 fn carry(near: TcpStream, far: TcpStream) {
     let copy = |mut from: TcpStream, mut to: TcpStream| {
         // Without a thread both ends are dropped, as by a server that hangs up.

@@ -1,4 +1,4 @@
-//! `tow prune`: old runs, as a plan first.
+//! `tow prune`: removes old runs, after showing a plan.
 
 use super::Report;
 use crate::context::Context;
@@ -25,16 +25,16 @@ use towline_wire::layout::StateFolder;
   tow prune --older-than 7d --keep 100   but never the newest hundred
   tow prune --older-than 7d --yes        do it")]
 pub(crate) struct Args {
-    /// Ended longer ago than this.
+    /// Only runs that ended longer ago than this.
     #[arg(long, default_value = "30d", value_name = "TIME")]
     older_than: Span,
-    /// The newest runs that stay whatever their age.
+    /// Keep this many of the newest runs, whatever their age.
     #[arg(long, default_value_t = 0, value_name = "N")]
     keep: usize,
-    /// Also drop runs here whose cluster cannot be reached; what it keeps of them stays there.
+    /// Also drop runs here whose cluster cannot be reached; their files stay there.
     #[arg(long)]
     abandon: bool,
-    /// Carry it out.
+    /// Carry out the plan.
     #[arg(long)]
     yes: bool,
 }
@@ -122,8 +122,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// The runs that clusters keep something of, by cluster; what was adopted is not ours to drop
-/// there.
+/// The runs with files on far clusters, by cluster. Adopted runs are not ours to drop there.
 fn far_runs(history: &History, rows: &[PruneRow]) -> Result<BTreeMap<String, Vec<RunId>>> {
     let mut clusters: HashMap<&RunId, Option<String>> = HashMap::new();
     let mut far: BTreeMap<String, Vec<RunId>> = BTreeMap::new();
@@ -145,8 +144,8 @@ fn far_runs(history: &History, rows: &[PruneRow]) -> Result<BTreeMap<String, Vec
     Ok(far)
 }
 
-/// The runs that stay because nobody can tell their cluster to drop them: forgotten here, they
-/// would have no owner there.
+/// The runs that stay because their cluster cannot be reached: if they were forgotten here, their
+/// files there would have no owner.
 fn unreachable(
     context: &Context,
     history: &History,
@@ -189,8 +188,8 @@ fn drop_there(context: &Context, history: &History, name: &str, runs: &[RunId]) 
     cluster.forget(&far.collect::<Result<Vec<_>>>()?)
 }
 
-/// On a full disk nothing can be struck from the history until there is room: the folders go first
-/// then.
+/// Removes folders first if the disk is full, because the history cannot be changed until there is
+/// room.
 fn make_room(state: &StateFolder, ended: &[RunId]) {
     for run in ended {
         if !is_full(state) {
@@ -204,8 +203,8 @@ fn is_full(state: &StateFolder) -> bool {
     towline_host::filesystem::room(state.root()).is_ok_and(|room| room.is_full())
 }
 
-/// Runs that have ended, as their runners wrote down, and whose end the full disk keeps out of the
-/// history. One of them may be what fills it.
+/// Runs that have ended by their runners' journals, while the full disk keeps their end out of the
+/// history. One of them may be what fills the disk.
 fn unwritten(context: &Context, history: &History, before: Moment) -> Result<Vec<PruneRow>> {
     let phases = vec![Phase::Queued, Phase::Running];
     let mut records = history.list(&Filter {
@@ -228,7 +227,7 @@ fn unwritten(context: &Context, history: &History, before: Moment) -> Result<Vec
         .collect())
 }
 
-/// Runs that go with one message to the daemon, which everybody else waits for meanwhile.
+/// How many runs one message to the daemon removes, because other clients wait meanwhile.
 const PRUNE_BATCH: usize = 500;
 
 fn remove(state: &StateFolder, runs: &[RunId], gone: &AtomicU64) -> Result<()> {
@@ -239,7 +238,7 @@ fn remove(state: &StateFolder, runs: &[RunId], gone: &AtomicU64) -> Result<()> {
     Ok(())
 }
 
-/// Folders that an earlier prune could not remove: no run in the history has them.
+/// Removes folders of runs that are not in the history: an earlier prune could not remove them.
 fn remove_orphans(state: &StateFolder, history: &History) -> Result<()> {
     for entry in fs::read_dir(state.runs()).into_iter().flatten().flatten() {
         let Some(run) = entry
@@ -257,7 +256,7 @@ fn remove_orphans(state: &StateFolder, history: &History) -> Result<()> {
     Ok(())
 }
 
-/// What a run's folder holds; links lead elsewhere and do not count.
+/// The size of a run's folder. Links do not count.
 fn size(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries

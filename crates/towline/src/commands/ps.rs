@@ -1,4 +1,4 @@
-//! `tow ps`: runs, newest first.
+//! `tow ps`: lists runs, newest first.
 
 pub(crate) mod fold;
 mod remote;
@@ -42,17 +42,17 @@ pub(crate) struct Args {
     /// Only runs with this tag.
     #[arg(short, long)]
     tag: Option<String>,
-    /// At most this many [default: 50; of a far cluster's own all].
+    /// Show at most this many [default: 50; with --remote all].
     #[arg(short, long, value_name = "N", value_parser = super::count, allow_negative_numbers = true)]
     limit: Option<u32>,
-    /// All of them.
+    /// Show all runs.
     #[arg(short, long)]
     all: bool,
-    /// What a far cluster itself knows, also of others and from other machines; with --all ended
-    /// ones too.
+    /// List what a far cluster itself knows, including other users' runs and those of other
+    /// machines; with --all also ended ones.
     #[arg(long, conflicts_with_all = ["run", "experiment", "tag"])]
     remote: bool,
-    /// With --remote: only of users whose name, as the cluster writes it, has this in it.
+    /// With --remote: only users whose name on the cluster contains this.
     #[arg(short, long, requires = "remote")]
     user: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Args {
         self.state = vec![state.to_owned()];
         self
     }
-    /// `tow query` without a run.
+    /// The arguments of `tow query` without a run.
     pub(crate) fn everything(limit: Option<u32>) -> Self {
         // Each run for itself, as those who are used to it read it.
         let limit =
@@ -81,10 +81,9 @@ impl Args {
     }
 }
 
-/// Columns of a name. A longer one would push all others to the right; `--json` and `tow show` have
-/// it whole.
+/// The widest name in the table. A longer one is cut; `--json` and `tow show` have it whole.
 const LONGEST_NAME: usize = 32;
-/// Runs that are shown unless told otherwise.
+/// How many runs are shown by default.
 const DEFAULT_SHOWN_RUNS: usize = 50;
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -143,7 +142,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(with_workspaces(context, with_stale(report, &records)))
 }
 
-/// For people: a sweep is one row.
+/// The table for people: a sweep is one row.
 fn folded(records: &[RunRecord]) -> Report {
     let entries = fold::folded(records);
     let now = towline_host::clock::now();
@@ -184,7 +183,7 @@ fn with_stale(report: Report, records: &[RunRecord]) -> Report {
         })
 }
 
-/// Who looks at runs also hears of backups that fail.
+/// Adds hints about failing backups of workspaces.
 fn with_workspaces(context: &Context, report: Report) -> Report {
     let Ok(state) = context.state() else {
         return report;
@@ -199,7 +198,7 @@ fn with_workspaces(context: &Context, report: Report) -> Report {
     })
 }
 
-/// Clusters of which what is shown is old, each once.
+/// Clusters whose facts are stale, each once.
 fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
     let mut seen: Vec<(&str, Moment, &str)> = Vec::new();
     for record in records {
@@ -324,10 +323,10 @@ fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
     ]
 }
 
-/// Letters of a reason in a table.
+/// The longest reason in the table, in characters.
 const REASON_LENGTH: usize = 40;
 
-/// Slurm's word for a reason; where it is a sentence, as much of it as a table has room for.
+/// Slurm's word for a reason; a sentence is cut to fit the table.
 fn short_reason(reason: &str) -> String {
     let first = reason.split(',').next().unwrap_or(reason).trim();
     let mut short = String::new();
@@ -341,7 +340,7 @@ fn short_reason(reason: &str) -> String {
     short
 }
 
-/// The state with what a reader should know beside it.
+/// The state with the most important detail.
 pub(crate) fn state_text(record: &RunRecord) -> String {
     let state = &record.state;
     let word = state.phase.word();

@@ -1,5 +1,5 @@
-//! `tow query`: what ACT's `a query` gave. Logs to `assets/<run>/`, the end of rank 0, paths, the
-//! record.
+//! `tow query`: the same as ACT's `a query`. It copies logs to `assets/<run>/` and shows the end of
+//! rank 0, the log paths and the record.
 
 use super::{Report, logs, ps};
 use crate::context::Context;
@@ -24,13 +24,13 @@ use towline_wire::report::Run;
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Lines of rank 0 to show.
+    /// How many lines of rank 0 to show.
     #[arg(long, default_value_t = 100, value_name = "N")]
     lines: usize,
-    /// Where to put the logs.
+    /// The folder for the logs.
     #[arg(long, default_value = "assets", value_name = "FOLDER")]
     to: PathBuf,
-    /// Without a run: at most so many of the list.
+    /// Without a run: list at most this many.
     #[arg(short, long, alias = "max", value_name = "N", conflicts_with = "run")]
     limit: Option<u32>,
 }
@@ -74,7 +74,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     ))
 }
 
-/// Copies what is new of every log to `assets/RUN/`: the paths, and that of rank 0's last attempt.
+/// Copies the new bytes of every log to `assets/RUN/`. Returns the paths, and that of rank 0's last
+/// attempt.
 fn fetch_logs(
     context: &Context,
     args: &Args,
@@ -91,7 +92,7 @@ fn fetch_logs(
         let (path, truncated) = logfiles::copy_new_bytes(file, &folder)?;
         if truncated {
             output::status(&format!(
-                "the job cut {} shorter; it was fetched anew",
+                "the job truncated {}; it was copied again",
                 path.display()
             ));
         }
@@ -112,8 +113,8 @@ fn print_end(path: &Path, lines: usize) -> Result<()> {
     Ok(())
 }
 
-/// The record in the words of ACT's page, which people and scripts of theirs look for; `tow show`
-/// has ours.
+/// The record with the field names of ACT, which people and their scripts look for; `tow show` has
+/// ours.
 fn page(record: &RunRecord) -> String {
     let now = towline_host::clock::now();
     let elapsed = record

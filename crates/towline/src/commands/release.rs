@@ -1,4 +1,4 @@
-//! `tow release`: the end of an allocation, and of nothing else.
+//! `tow release`: ends an allocation, and no other run.
 
 use super::{Report, abort};
 use crate::context::Context;
@@ -8,7 +8,7 @@ use towline_core::state::Phase;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::{Filter, Target};
 
-/// Let held nodes go: exactly that allocation.
+/// Release held nodes: exactly that allocation.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow release           the one I hold
@@ -17,7 +17,7 @@ use towline_engine::history::{Filter, Target};
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: Option<String>,
-    /// Every allocation of mine, also those that still wait.
+    /// Release every allocation of mine, also those that still wait.
     #[arg(long, conflicts_with = "run")]
     all: bool,
 }
@@ -39,8 +39,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(text) => match history.find_to_change(text)? {
             Target::Run(record) if aliases::is_allocation(&record) => vec![*record],
             other => {
-                return Err(Error::refused(format!("{} is no allocation", other.id()))
-                    .hint("`tow abort` ends other runs"));
+                return Err(
+                    Error::refused(format!("{} is not an allocation", other.id()))
+                        .hint("`tow abort` ends other runs"),
+                );
             }
         },
         None if args.all => active()?
@@ -55,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for id in &ids {
         crate::scratch::hang_up(context, id);
     }
-    abort::abort_and_wait(context, &ids)?;
+    abort::cancel_and_wait(context, &ids)?;
     aliases::write(context)?;
     let text = ids.iter().fold(String::new(), |text, id| {
         text + "released " + id.as_str() + "\n"

@@ -1,4 +1,4 @@
-//! `tow resubmit`: the same again.
+//! `tow resubmit`: submits a run again.
 
 use super::{Report, abort};
 use crate::context::Context;
@@ -22,7 +22,7 @@ use towline_host::crash;
 
 /// Submit the same command, code, size and environment again; the old run is aborted first.
 ///
-/// Of a sweep, only the runs that failed are done again, as one new sweep.
+/// For a sweep, only the failed runs are submitted again, as one new sweep.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow resubmit 60ce2fc7
@@ -33,19 +33,19 @@ use towline_host::crash;
 pub(crate) struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
-    /// Another cluster.
+    /// Submit to another cluster.
     #[arg(long, value_name = "CLUSTER")]
     to: Option<String>,
-    /// Today's code instead of the run's.
+    /// Use today's code instead of the run's.
     #[arg(long)]
     latest_code: bool,
     /// GPUs in all.
     #[arg(short = 'n', long, value_name = "GPUS", value_parser = super::count, allow_negative_numbers = true)]
     gpus: Option<u32>,
-    /// Another tier: basic, standard or premium.
+    /// Use another tier: basic, standard or premium.
     #[arg(long, value_name = "TIER", value_parser = super::submit::parse_tier)]
     tier: Option<Tier>,
-    /// Of a sweep, every run, not only the failed ones.
+    /// For a sweep: every run, not only the failed ones.
     #[arg(long)]
     all: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .map(|run| run.id.clone())
             .collect();
         if !active.is_empty() {
-            abort::abort_and_wait(context, &active)?;
+            abort::cancel_and_wait(context, &active)?;
         }
         crash::pass("client.resubmit.cancelled");
         send(context, &mut new)?;
@@ -110,7 +110,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     )
 }
 
-/// A run or a sweep to do again: those of its runs that are chosen, and the plan of the new ones.
+/// A run or sweep to submit again: the chosen runs, and the plan of the new ones.
 struct Again {
     target: Target,
     runs: Vec<RunRecord>,
@@ -158,8 +158,8 @@ fn prepare(context: &Context, args: &Args, history: &History, target: Target) ->
     })
 }
 
-/// The job for another cluster. Its old cluster's habits are part of the job by now; the new one's
-/// fill what is open.
+/// The job for another cluster. The defaults of the old cluster are already part of the job; those
+/// of the new one fill the gaps.
 fn move_job(
     context: &Context,
     mut job: Job,
@@ -184,7 +184,7 @@ fn move_job(
     Ok(job)
 }
 
-/// Where the new run's code comes from. Code that was never frozen cannot travel.
+/// The source of the new run's code. Code without a snapshot cannot go to another cluster.
 fn origin_for(
     context: &Context,
     args: &Args,
@@ -211,7 +211,7 @@ fn origin_for(
     Ok(origin)
 }
 
-/// Takes out words of its old cluster's own that are only there because all its jobs have them.
+/// Removes native options that the job has only because all jobs of the old cluster have them.
 fn leave(context: &Context, job: &mut Job, old: &str) -> Result<()> {
     let Some(usual) = context
         .layers()?
@@ -237,7 +237,7 @@ fn leave(context: &Context, job: &mut Job, old: &str) -> Result<()> {
     Ok(())
 }
 
-/// Where the same run comes from: its own frozen code, or what lies in its folder now.
+/// The source of the same code: its snapshot, or the present content of its folder.
 fn origin(
     context: &Context,
     target: &Target,
@@ -275,7 +275,7 @@ fn origin(
     })
 }
 
-/// The environment of the first submission. Secrets were not kept: they are read anew.
+/// The environment of the first submission. Secrets were not stored, so they are read again.
 fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(String, String)>> {
     if resolved
         .secrets
@@ -303,7 +303,7 @@ fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(Strin
     Ok(environment)
 }
 
-/// Of a sweep the failed ones, unless all are wanted.
+/// For a sweep, the failed runs, unless all are wanted.
 fn chosen(target: &Target, all: bool) -> Result<Vec<RunRecord>> {
     let Target::Sweep(id, runs) = target else {
         return Ok(target.runs().to_vec());
@@ -323,7 +323,7 @@ fn chosen(target: &Target, all: bool) -> Result<Vec<RunRecord>> {
     Ok(chosen)
 }
 
-/// The combinations to do again, as a sweep of one axis: rows of values that move together.
+/// The combinations to run again, as a sweep of one axis: rows of values that change together.
 fn sweep_of(runs: &[RunRecord]) -> Sweep {
     let names: Vec<String> = runs[0]
         .parameters

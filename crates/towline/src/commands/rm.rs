@@ -1,4 +1,4 @@
-//! `tow rm`: exactly what is named goes from its datastore.
+//! `tow rm`: removes exactly the named paths from their datastore.
 
 use super::Report;
 use crate::context::Context;
@@ -12,7 +12,7 @@ use towline_core::{Error, Result};
 use towline_io::transfer::remove::{Removal, find, remove};
 use towline_io::transfer::{StorePath, nothing_at};
 
-/// Remove files or folders from their datastore, by whole names. What is here stays.
+/// Remove files or folders from their datastore, by whole names. Local files stay.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow rm data/coco --dry-run   what would go; data/coco2017 is another name
@@ -22,10 +22,10 @@ pub(crate) struct Args {
     /// Paths below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
-    /// The cluster, or datastore, to remove from.
+    /// The cluster or datastore to remove from.
     #[arg(short, long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// Say what would go, and remove nothing.
+    /// Show what would be removed, and remove nothing.
     #[arg(long)]
     dry_run: bool,
     /// Do not ask.
@@ -100,7 +100,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(report.hint(format!("removed {total}")))
 }
 
-/// What lies at each path; nothing if the user interrupts it.
+/// Lists the files at each path; nothing if the user interrupts it.
 fn find_all(context: &Context, args: &Args) -> Result<Option<Vec<Found>>> {
     let stores = Stores::new(context);
     let locations = args
@@ -130,7 +130,7 @@ fn find_all(context: &Context, args: &Args) -> Result<Option<Vec<Found>>> {
     Ok(Some(found))
 }
 
-/// Every name that would go, one a line.
+/// Every name that would be removed, one per line.
 fn list(found: &[Found]) -> String {
     let mut text = String::new();
     for key in found.iter().flat_map(|one| &one.chosen.keys) {
@@ -142,7 +142,7 @@ fn list(found: &[Found]) -> String {
     text
 }
 
-/// Shows what would go, and asks; nothing if the user interrupts it.
+/// Shows what would be removed, and asks; nothing if the user interrupts it.
 fn ask(found: &[Found], total: &Total) -> Result<Option<bool>> {
     for Found { path, chosen, .. } in found {
         output::status(&format!(
@@ -164,7 +164,7 @@ fn ask(found: &[Found], total: &Total) -> Result<Option<bool>> {
         .join(", ");
     if !output::can_ask() {
         return Err(Error::refused(format!(
-            "removing {names} ({total}) needs a yes, and there is nobody to ask"
+            "removing {names} ({total}) needs a yes, and there is no terminal to ask on"
         ))
         .hint("add --yes"));
     }

@@ -1,4 +1,4 @@
-//! `tow show`: the record of a run.
+//! `tow show`: shows the record of a run.
 
 use super::{Report, logs, ps};
 use crate::context::Context;
@@ -12,7 +12,7 @@ use towline_core::job::Job;
 use towline_core::state::Native;
 use towline_wire::report::{Attempt, Run};
 
-/// Show everything known of a run: what was asked, where it runs, its attempts and events.
+/// Show everything about a run: its job, its place, its attempts and events.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow show @
@@ -20,7 +20,7 @@ use towline_wire::report::{Attempt, Run};
 pub(crate) struct Args {
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
-    /// Its events, one a line.
+    /// Show its events, one per line.
     #[arg(long)]
     events: bool,
 }
@@ -147,7 +147,7 @@ fn page(shown: &Shown, state: &str) -> String {
 struct Page(String);
 
 impl Page {
-    /// Adds a line; nothing is known of an empty value, and it has none.
+    /// Adds a line, unless the value is empty.
     fn line(&mut self, name: &str, value: &str) {
         if !value.is_empty() {
             self.0 += &format!("{name:<11} {value}\n");
@@ -159,7 +159,7 @@ impl Page {
     }
 }
 
-/// What was asked, of which cluster, and how it stands.
+/// Adds the job, its cluster and its state.
 fn asked(page: &mut Page, shown: &Shown, state: &str) {
     let run = &shown.run;
     page.line("id", &run.id);
@@ -193,7 +193,7 @@ fn asked(page: &mut Page, shown: &Shown, state: &str) {
     page.maybe("resubmits", run.resubmits.as_deref());
 }
 
-/// The cluster's own words for the job.
+/// Adds the cluster's own description of the job.
 fn native_job(page: &mut Page, native: &Native, is_ended: bool) {
     let reason = if native.reason.is_empty() || native.reason == "None" {
         String::new()

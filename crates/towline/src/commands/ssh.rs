@@ -1,4 +1,4 @@
-//! `tow ssh`: a shell in a run's folder, with its environment.
+//! `tow ssh`: opens a shell in a run's folder, with its environment.
 #![expect(
     clippy::disallowed_methods,
     reason = "a shell is a program that this verb starts, or becomes"
@@ -29,10 +29,10 @@ use towline_host::surroundings;
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: String,
-    /// Whose environment.
+    /// The rank whose environment to use.
     #[arg(long, default_value_t = 0, value_name = "K")]
     rank: u32,
-    /// A command instead of a shell.
+    /// Run a command instead of a shell.
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
@@ -122,7 +122,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Err(not_started(&program, &folder, error))
 }
 
-/// By the way that its cluster knows: beside the ranks through the scheduler, or by ssh to the node.
+/// Enters a far run in its cluster's own way: through the scheduler beside the ranks, or by ssh to
+/// the node.
 fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Report> {
     let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
     let argv = args
@@ -148,7 +149,8 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
     Err(Error::refused("ssh cannot be started").source_error(command.exec()))
 }
 
-/// Each job is another host, often at an address that one before had: its key is kept apart.
+/// Each job is another host, often with the address of an earlier one, so its host key is stored
+/// apart.
 fn ssh_to(
     context: &Context,
     record: &RunRecord,
@@ -175,9 +177,7 @@ fn ssh_to(
     if !argv.is_empty() {
         // A shell over there reads the line.
         let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-        command
-            .arg("--")
-            .arg(towline_io::machine::quote::line(&argv));
+        command.arg("--").arg(towline_core::quote::line(&argv));
     }
     Ok(command)
 }
@@ -227,7 +227,7 @@ fn not_started(program: &OsStr, folder: &str, error: std::io::Error) -> Error {
     .source_error(error)
 }
 
-/// The terminal is this shell's, whatever the run's was.
+/// `TERM` of this shell, whatever the run's was.
 fn terminal() -> Option<(&'static str, OsString)> {
     if !std::io::stdin().is_terminal() {
         return None;
@@ -235,7 +235,7 @@ fn terminal() -> Option<(&'static str, OsString)> {
     surroundings::variable_os("TERM").map(|term| ("TERM", term))
 }
 
-/// The variables of a living process of this rank: the oldest, which is the rank itself.
+/// The environment of a living process of this rank: the oldest one, which is the rank itself.
 fn living_environment(run: &RunId, rank: u32) -> Option<Vec<(OsString, OsString)>> {
     let wanted = [format!("TOW_RUN_ID={run}"), format!("RANK={rank}")];
     let of_rank = |pid: i32| {

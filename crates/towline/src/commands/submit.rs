@@ -20,8 +20,8 @@ use towline_engine::flow::{CodeChoice, Origin, Prepared, can_start_now, plan_for
 
 /// Submit a command; it runs as soon as there is room.
 ///
-/// `tow`'s own options end at the first word of the command. Several words run as they are,
-/// without a shell; a single word with blanks or shell characters runs in `sh -c`.
+/// `tow`'s own options end at the first word of the command. Several words run as they are, without
+/// a shell; a single word with blanks or shell characters runs in `sh -c`.
 #[derive(Debug, clap::Args, Default)]
 #[command(after_help = "Examples:
   tow submit python train.py --lr 0.1
@@ -34,14 +34,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) job: JobArgs,
 
-    /// Show its output as it comes and leave with its exit code, like `tow run`.
+    /// Show its output as it comes and exit with its exit code, like `tow run`.
     #[arg(long)]
     pub(crate) follow: bool,
 }
 
-/// Submit, show its output as it comes, and leave with its exit code.
+/// Submit, show the output as it comes, and exit with the run's exit code.
 ///
-/// Ctrl-C leaves the run alone and tells how to abort it. All options of `tow submit` work.
+/// Ctrl-C leaves the run alone and prints how to abort it. All options of `tow submit` work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow run echo hello
@@ -63,7 +63,7 @@ pub(crate) struct JobArgs {
     /// A job file, `-` for standard input; options here win over it.
     #[arg(short, long, value_name = "JOB.yaml")]
     pub(crate) file: Option<PathBuf>,
-    /// Begin from a former run's job, with today's code; `tow resubmit` takes the run's own code.
+    /// Start from a former run's job, with today's code; `tow resubmit` uses the run's own code.
     #[arg(long, value_name = "RUN", conflicts_with = "file")]
     pub(crate) from: Option<String>,
     /// Print what would be sent and send nothing.
@@ -84,7 +84,7 @@ pub(crate) struct JobArgs {
     /// premium, standard or basic.
     #[arg(long, value_parser = parse_tier)]
     pub(crate) tier: Option<Tier>,
-    /// Nodes.
+    /// Number of nodes.
     #[arg(long)]
     pub(crate) nodes: Option<u32>,
     /// CPUs per node.
@@ -93,28 +93,28 @@ pub(crate) struct JobArgs {
     /// Memory per node, such as 16G.
     #[arg(long)]
     pub(crate) memory: Option<Memory>,
-    /// The longest an attempt may take, such as 2h30m.
+    /// Time limit of an attempt, such as 2h30m.
     #[arg(long)]
     pub(crate) time: Option<Span>,
-    /// Ranks: per_node, per_gpu, once, or a number per node.
+    /// Number of ranks: per_node, per_gpu, once, or a number per node.
     #[arg(long)]
     pub(crate) launch: Option<Launch>,
     /// A variable for the job; may be repeated.
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
-    /// A variable whose value is held apart as a secret; may be repeated.
+    /// A variable whose value is stored apart as a secret; may be repeated.
     #[arg(long = "secret", value_name = "NAME")]
     pub(crate) secrets: Vec<String>,
-    /// Keep the nodes this long for `tow ssh` when a rank fails.
+    /// Hold the nodes this long for `tow ssh` if a rank fails.
     #[arg(long, value_name = "TIME")]
     pub(crate) hold_on_failure: Option<Span>,
-    /// Run in this folder itself instead of a frozen copy of the code.
+    /// Run in this folder itself instead of a snapshot of the code.
     #[arg(long)]
     pub(crate) in_place: bool,
-    /// Freeze the code however many files it has and however large it is.
+    /// Take a snapshot of any number of files and any size.
     #[arg(long, conflicts_with = "in_place")]
     pub(crate) any_size: bool,
-    /// The command and its words.
+    /// The command and its arguments.
     #[arg(trailing_var_arg = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
@@ -238,7 +238,7 @@ fn dry_run_report(plan: &Plan) -> Report {
     }
 }
 
-/// A request in the words of another scheduler does not say all that travels.
+/// A description of everything that is sent, because a native request does not show all of it.
 fn description(plan: &Plan) -> String {
     let shape = &plan.resolved.shape;
     let cpus = shape
@@ -279,7 +279,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
     for note in &prepared.plan.notes {
         output::hint(note);
     }
-    output::set_parting_words(goes_on("nobody reads its output any more", &one.id));
+    output::set_parting_words(goes_on("the reader of its output is gone", &one.id));
     let world = prepared.plan.resolved.shape.world();
     let view = View {
         run: one.id.clone(),
@@ -310,7 +310,7 @@ fn goes_on(why: &str, id: &RunId) -> String {
 }
 
 impl JobArgs {
-    /// A job that only keeps its nodes.
+    /// The arguments of a job that only holds its nodes.
     pub(crate) fn holding(cluster: Option<String>, gpus: Option<u32>) -> Self {
         Self {
             cluster,
@@ -322,18 +322,17 @@ impl JobArgs {
     }
 }
 
-/// From options to a plan: the job file or a former run, then the options over it.
+/// Makes a plan from options: the job file or a former run, then the options over it.
 pub(crate) fn prepare(context: &Context, args: JobArgs) -> Result<Prepared> {
     if !args.dry_run && args.command.iter().any(|word| word == "--dry-run") {
         output::hint(
-            "`--dry-run` behind the program is the program's own; before it, it is tow's and \
-                nothing is submitted",
+            "`--dry-run` after the program belongs to the program; before it, tow submits nothing",
         );
     }
     prepare_with(context, args, |_| {})
 }
 
-/// The same, with something changed in the job that no option says.
+/// The same, with a change of the job for which there is no option.
 pub(crate) fn prepare_with(
     context: &Context,
     args: JobArgs,
@@ -395,7 +394,7 @@ fn prepare_on(
         return Err(Error::refused(format!(
             "`--in-place`: this folder is not on cluster `{cluster}`"
         ))
-        .hint("leave it out: the code is brought there"));
+        .hint("leave it out: tow copies the code there"));
     }
     let holds_only = job
         .tags

@@ -1,4 +1,4 @@
-//! `tow sync`: the code, as it is, at a path of a datastore.
+//! `tow sync`: mirrors the code to a path of a datastore.
 
 use super::Report;
 use crate::context::Context;
@@ -16,17 +16,17 @@ use towline_io::listed::Listed;
 use towline_io::transfer::StorePath;
 use towline_snapshot::walk::FoundKind;
 
-/// Mirror the code to a path of a datastore, file by file; what is there and equal is not sent.
+/// Mirror the code to a path of a datastore, file by file; equal files are not uploaded again.
 ///
-/// The same ignore rules count as for a snapshot. Without a place, `sync:` of the configuration
-/// says where: `sync: {datastore: research, path: alice/code, ignore: [notes]}`.
+/// The ignore rules are those of a snapshot. Without a place, `sync:` of the configuration names
+/// it: `sync: {datastore: research, path: alice/code, ignore: [notes]}`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow sync                       to where `sync:` says
   tow sync research:alice/code
   tow sync --dry-run --delete    what would be sent, and what would go there")]
 pub(crate) struct Args {
-    /// Where to.
+    /// The target.
     #[arg(value_name = "DATASTORE:PATH")]
     place: Option<String>,
     /// A pattern to leave out, as in `.gitignore`; may be repeated.

@@ -12,9 +12,9 @@ use towline_engine::trust::Trusted;
 /// Let a folder's `towline.yaml`, or ACT's files, do more than describe jobs. Shows what that is,
 /// and asks.
 ///
-/// What is agreed to is the content as it is now: once a file changes, it is asked about again.
-/// What you make with `tow import` is trusted as made. A file that another user owns, or that
-/// everybody can write, cannot be trusted: copy it.
+/// You agree to the present content: if a file changes, `tow` asks again. Files that you make with
+/// `tow import` are trusted. A file that another user owns, or that everybody can write, cannot be
+/// trusted: copy it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow trust                 show what this folder's configuration would do, and ask
@@ -24,10 +24,10 @@ pub(crate) struct Args {
     /// The folder, or one below it.
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
-    /// Agree without being asked.
+    /// Agree without a question.
     #[arg(long)]
     yes: bool,
-    /// Take an agreement back.
+    /// Withdraw an agreement.
     #[arg(long, conflicts_with = "yes")]
     remove: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if !args.yes {
         output::status(text.trim_end());
         if !output::can_ask() {
-            let error = Error::refused("nobody can be asked here; nothing was changed");
+            let error = Error::refused("there is no terminal to ask on; nothing was changed");
             return Err(error.hint(format!(
                 "agree to it as it is now: tow trust {} --yes",
                 untrusted[0].folder.display()

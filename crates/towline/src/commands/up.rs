@@ -1,4 +1,4 @@
-//! `tow up`: files and folders to their datastore, under the same path.
+//! `tow up`: uploads files and folders to their datastore, under the same path.
 
 use super::Report;
 use crate::context::Context;
@@ -6,7 +6,7 @@ use crate::data::stores::Stores;
 use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
-/// Send files or folders to their datastore; what is there and equal is not sent again.
+/// Upload files or folders to their datastore; equal files are not uploaded again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow up data/voc20                  to the datastore of the folder `data`
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     /// Paths below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
-    /// The cluster, or datastore, to send to.
+    /// The cluster or datastore to upload to.
     #[arg(short, long, value_name = "CLUSTER")]
     cluster: Option<String>,
     /// Copy from this cluster's datastore instead of from here.

@@ -1,4 +1,4 @@
-//! `tow url`: an address to hand out.
+//! `tow url`: prints a URL to share.
 
 use super::Report;
 use crate::context::Context;
@@ -10,7 +10,7 @@ use towline_core::{Error, Result};
 use towline_io::data::Key;
 use towline_io::transfer::{Found, find, nothing_at};
 
-/// Print an address at which anybody can read a file, for a while.
+/// Print a URL at which anybody can read a file, for a while.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow url data/voc20/labels.json
@@ -20,13 +20,13 @@ pub(crate) struct Args {
     /// A path below a folder of the configuration, or STORE:PATH.
     #[arg(value_name = "PATH")]
     path: String,
-    /// The cluster, or datastore, that has it.
+    /// The cluster or datastore that has it.
     #[arg(short, long, value_name = "CLUSTER")]
     cluster: Option<String>,
-    /// How long the address is good [default: 7d].
+    /// How long the URL works [default: 7d].
     #[arg(long = "for", value_name = "TIME")]
     valid: Option<Span>,
-    /// Hand out the datastore's own SAS with the address; it says what else that allows.
+    /// Put the datastore's own SAS into the URL; the output says what else it allows.
     #[arg(long, conflicts_with = "valid")]
     with_sas: bool,
 }
@@ -76,7 +76,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     .hint(allows))
 }
 
-/// The address with the store's SAS in it, and what it allows.
+/// The URL with the store's SAS in it, and what the SAS allows.
 fn with_credential(location: &Location, key: &Key) -> Result<(String, String)> {
     let Some((url, allows)) = location.store_path.store.url_with_credential(key) else {
         return Err(Error::refused(format!(

@@ -1,4 +1,4 @@
-//! `tow wait`: until runs have ended.
+//! `tow wait`: waits until runs have ended.
 
 use super::Report;
 use super::logs::LOST;
@@ -11,7 +11,7 @@ use towline_core::{Result, RunId};
 use towline_engine::history::{Filter, History};
 use towline_wire::report::{Run, Runs};
 
-/// Wait until runs have ended; leaves with the first code that is not 0.
+/// Wait until runs have ended; exits with the first code that is not 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow wait @                  the latest
@@ -71,7 +71,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// The runs that are named; all that have not ended if none is.
+/// The named runs; without a name, all that have not ended.
 fn wanted(history: &History, texts: &[String]) -> Result<Vec<RunId>> {
     let mut runs: Vec<RunId> = Vec::new();
     for text in texts {
@@ -105,7 +105,7 @@ fn wanted(history: &History, texts: &[String]) -> Result<Vec<RunId>> {
     Ok(runs)
 }
 
-/// The code that this verb leaves with because of a run, and why.
+/// The exit code of this verb for a run, and why.
 fn code(state: &RunState) -> (u8, String) {
     if state.phase == Phase::Ended(Outcome::Lost) {
         return (towline_core::ErrorKind::Lost.exit_code(), LOST.to_owned());

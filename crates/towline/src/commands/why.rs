@@ -1,4 +1,4 @@
-//! `tow why`: why a run waits, why it failed, what to do next.
+//! `tow why`: explains why a run waits or failed, and what to do next.
 
 mod advice;
 mod queued;
@@ -21,7 +21,7 @@ use towline_core::why::{Form, LogError};
 use towline_engine::history::{History, Target};
 use towline_wire::daemon::Explanation;
 
-/// Tell why a run is waiting or why it failed, and what to do next.
+/// Explain why a run waits or why it failed, and what to do next.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow why @
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Phase::Ended(Outcome::Failed) => failed(context, &record)?,
         Phase::Running if record.state.held_until.is_some() => held(context, &record)?,
         Phase::Running if record.state.cancel_requested => Why {
-            summary: "it is being ended, as was asked for".into(),
+            summary: "it is being cancelled, as you asked".into(),
             ..begin(&record)
         },
         Phase::Running => Why {
@@ -111,12 +111,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let mut report = Report::new(page(&why), &why);
     if let Some(error) = no_logs {
-        report = report.hint(format!("its logs could not be looked at: {error}"));
+        report = report.hint(format!("its logs could not be read: {error}"));
         report = error.hints().iter().fold(report, Report::hint);
     }
     if let Freshness::Stale { since, why } = &record.freshness {
         report = report.hint(format!(
-            "this is as of {}: {} cannot be asked now: {why}",
+            "this is as of {}: {} cannot be reached now: {why}",
             crate::output::local_time::shown(*since),
             record.cluster
         ));
@@ -124,10 +124,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(report)
 }
 
-/// The cluster cannot be reached, or what the run needs there.
+/// The report of a run that was not sent, because its cluster or a service that it needs cannot be
+/// reached.
 fn unsent(record: &RunRecord, why: &str) -> Report {
     let summary = format!(
-        "it is written down, and is sent once `{}` can be used: {why}",
+        "it is recorded, and is sent once `{}` can be used: {why}",
         record.cluster
     );
     let why = Why {
@@ -138,7 +139,7 @@ fn unsent(record: &RunRecord, why: &str) -> Report {
     Report::new(page(&why), &why)
 }
 
-/// How it is done again. What another tool submitted can only be submitted anew.
+/// The command that submits it again. A job of another tool cannot be resubmitted.
 fn again(history: &History, record: &RunRecord) -> Result<String> {
     let submission = history.submission_of(&record.id)?;
     let tool = submission
@@ -154,13 +155,13 @@ fn again(history: &History, record: &RunRecord) -> Result<String> {
     })
 }
 
-/// That it was to end, and why it does not.
+/// Says that its cancel was refused, and why.
 fn refused(record: &RunRecord) -> String {
     record
         .state
         .cancel_refused
         .as_ref()
-        .map(|why| format!("; its abort was refused: {why}"))
+        .map(|why| format!("; its cancel was refused: {why}"))
         .unwrap_or_default()
 }
 
@@ -206,7 +207,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     Ok(why)
 }
 
-/// The log shows a cause, or at least an error.
+/// Adds the cause or the error that a log shows.
 fn shows(why: &mut Why, told: Told, ending: &Ending, short: &str) {
     let Told {
         whose,
@@ -263,7 +264,7 @@ fn shows(why: &mut Why, told: Told, ending: &Ending, short: &str) {
     why.error = reading.error;
 }
 
-/// How sure it is that an error ended the program, where it is not.
+/// How certain it is that an error ended the program.
 const fn standing(error: &LogError) -> &'static str {
     if error.went_on {
         ", before much else, so that it may not be the cause"
@@ -274,7 +275,7 @@ const fn standing(error: &LogError) -> &'static str {
     }
 }
 
-/// What to do about an error whose cause no rule knows.
+/// The next step for an error without a known cause.
 fn step(error: &LogError, log: &str) -> String {
     let place = error.place.as_ref().map(towline_core::why::Place::short);
     match (error.form, place) {
@@ -290,7 +291,7 @@ fn step(error: &LogError, log: &str) -> String {
     }
 }
 
-/// The log shows no error: its end is all there is.
+/// Adds the end of a log that shows no error.
 fn shows_nothing(why: &mut Why, told: Told, ending: &Ending) {
     why.last_lines = told.reading.last_lines;
     if let (LogSource::Rank(rank), Some(Cause::ExitCode | Cause::Signal)) =
@@ -305,9 +306,9 @@ fn shows_nothing(why: &mut Why, told: Told, ending: &Ending) {
     }
 }
 
-/// A message in a sentence; all of it is shown below.
+/// A message, shortened for a sentence; the whole message follows below.
 fn cut(message: &str) -> String {
-    /// Characters of a message that a sentence holds.
+    /// The longest message in a sentence.
     const MAX_MESSAGE_CHARACTERS: usize = 160;
     if message.chars().count() <= MAX_MESSAGE_CHARACTERS {
         message.to_owned()

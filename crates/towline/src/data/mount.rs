@@ -1,5 +1,5 @@
-//! A store mounted by a program of the field: blobfuse2 or rclone. Secrets go by its environment,
-//! never by its words.
+//! Mounts a store with blobfuse2 or rclone. Secrets are passed in its environment, never as
+//! arguments.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,18 +14,18 @@ use towline_host::surroundings;
 use towline_io::azure::sas::sign_container;
 use towline_io::credential::{AzureCredential, Lookup};
 
-/// How long a mount may take to be there.
+/// How long mounting may take.
 const MOUNT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long a mount that we sign for can be used: longer than runs take.
+/// How long a signature that we make for a mount is valid: longer than runs take.
 const SIGNATURE_LIFETIME: Duration = Duration::from_secs(30 * 86_400);
 
-/// A mount, and the program behind it, which ends with this.
+/// A mount and the program behind it, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Mount {
     program: Child,
     place: PathBuf,
-    /// Where rclone keeps what it has not sent yet.
+    /// The folder of files that rclone has not uploaded yet.
     cache: Option<PathBuf>,
 }
 
@@ -73,7 +73,7 @@ impl Mount {
             if let Ok(Some(status)) = self.program.try_wait() {
                 return Err(
                     Error::refused(format!("it could not be mounted ({status})"))
-                        .hint("the set-up log has the program's own words"),
+                        .hint("the set-up log has the program's own messages"),
                 );
             }
             if begun.elapsed() > MOUNT_TIMEOUT {
@@ -86,7 +86,7 @@ impl Mount {
 }
 
 impl Mount {
-    /// Nobody writes any more: waits until all that was written has arrived.
+    /// Waits, after the last write, until everything that was written has been uploaded.
     pub(crate) async fn settle(&mut self) -> Result<()> {
         let Some(cache) = self.cache.clone() else {
             return Ok(());
@@ -104,7 +104,7 @@ impl Mount {
             let is_over = !matches!(self.program.try_wait(), Ok(None));
             if is_over || since.elapsed() > 5 * MOUNT_TIMEOUT {
                 return Err(Error::unreachable(format!(
-                    "{waiting} files that were written did not arrive; they are kept in {}",
+                    "{waiting} written files were not uploaded; they are kept in {}",
                     cache.display()
                 )));
             }
@@ -118,7 +118,7 @@ fn cache_of(place: &Path) -> PathBuf {
     place.with_file_name(format!(".{name}.cache"))
 }
 
-/// Files that rclone has marked as not sent, in its own notes.
+/// How many files rclone has marked as not uploaded, in its own metadata.
 fn unsent(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries
@@ -220,8 +220,8 @@ fn rclone_azure(
     let account = store.account.as_deref().unwrap_or_default();
     let endpoint = endpoint(store);
     match lookup.azure(at, store.credential.as_ref())? {
-        // Older versions know only the public service by name; an address of another they take
-        // with a signature.
+        // Older versions accept an account key only for the public service. For another endpoint
+        // they need a signature.
         AzureCredential::Key(key) if endpoint.is_some() => {
             let sas = sign_container(&key, account, container, SIGNATURE_LIFETIME)?;
             set(
@@ -255,7 +255,7 @@ fn rclone_azure(
     Ok(())
 }
 
-/// How rclone signs in to a blob service by itself.
+/// The settings with which rclone signs in to a blob service by itself.
 fn rclone_login(set: &mut dyn FnMut(&str, &str), credential: &AzureCredential) {
     match credential {
         AzureCredential::Key(key) => set("KEY", key.expose()),

@@ -1,6 +1,6 @@
-//! `tow __data`: the process that carries an attempt's data. Its order is the first line of its
-//! stdin; that stdin is closed when the ranks have ended. It says on stdout when all is in place
-//! and what went wrong, one JSON value a line; on stderr, which is the set-up's log, what it does.
+//! `tow __data`: the process for the data of an attempt. Its order is the first line of its stdin,
+//! which is closed when the ranks have ended. On stdout it reports, one JSON value per line, when
+//! all data is in place, and failures. On stderr, which is the set-up log, it says what it does.
 
 use crate::data::mount::Mount;
 use crate::output;
@@ -37,7 +37,7 @@ pub(crate) fn main() -> ExitCode {
                 .hints()
                 .iter()
                 .for_each(|hint| output::status(&format!("data: hint: {hint}")));
-            // The runner, which is not there to hear it, hears of our end in any case.
+            // A runner that cannot read this any more still notices our exit.
             let _ = say(&DataWord::Failed {
                 why: error.to_string(),
             });
@@ -48,7 +48,7 @@ pub(crate) fn main() -> ExitCode {
 
 fn say(word: &DataWord) -> Result<()> {
     let mut line = serde_json::to_vec(word)
-        .map_err(|error| Error::bug("a word cannot be written").source_error(error))?;
+        .map_err(|error| Error::bug("a message cannot be written").source_error(error))?;
     line.push(b'\n');
     output::data(&line)
 }
@@ -99,7 +99,7 @@ impl Carrier {
         let order = self.order.clone();
         for io in &order.io {
             let doing =
-                |error: Error| error.while_doing(format!("`{}` cannot be brought", io.io.name));
+                |error: Error| error.while_doing(format!("`{}` cannot be downloaded", io.io.name));
             match io.io.mode {
                 IoMode::Read => self.bring(io).await.map_err(doing)?,
                 IoMode::Write => make_folder(Path::new(&io.place)).map_err(doing)?,
@@ -123,7 +123,8 @@ impl Carrier {
             .await
     }
 
-    /// A folder is linked; other stores are mounted by a program, which lives as long as we do.
+    /// Mounts a store. A folder is linked; other stores are mounted by a program that lives as long
+    /// as this process.
     async fn mount(&mut self, io: &IoOrder) -> Result<()> {
         let place = Path::new(&io.place);
         if io.io.store.datastore.kind == "folder" {
@@ -154,7 +155,7 @@ impl Carrier {
         Ok(())
     }
 
-    /// Once per node: whoever comes second waits, then finds everything there.
+    /// Copies a dataset once per node: a second process waits, then finds everything there.
     async fn copy_once(&self, copy: &CopyOrder) -> Result<()> {
         let place = Path::new(&copy.place);
         make_folder(place)?;
@@ -219,16 +220,17 @@ impl Carrier {
             tokio::select! {
                 _ = &mut ranks_ended => return,
                 () = tokio::time::sleep(every) => {
-                    // A file that is being written is collected the next time.
+                    // A file that was being written is collected the next time.
                     if let Err(error) = self.collect().await {
-                        output::status(&format!("data: not all could be collected yet: {error}"));
+                        output::status(&format!("data: some output could not be collected yet: \
+                            {error}"));
                     }
                 }
             }
         }
     }
 
-    /// What the run wrote, to where it belongs. Nothing is ever deleted there.
+    /// Uploads the run's output. Nothing is ever deleted in the store.
     async fn collect(&self) -> Result<()> {
         for io in self
             .order
@@ -287,7 +289,7 @@ impl Carrier {
         self.with_lookup(|lookup| towline_io::open::open(&store.name, &store.datastore, lookup))
     }
 
-    /// What references lead to was found when the run was submitted.
+    /// Calls `act` with the values of references, which were resolved at submission.
     fn with_lookup<T>(&self, act: impl FnOnce(&Lookup<'_>) -> T) -> T {
         let secrets = &self.order.secrets.0;
         let variable = |name: &str| {
@@ -301,7 +303,7 @@ impl Carrier {
                 .get(&format!("keyring:{name}"))
                 .map(|value| Secret::new(value.clone()))
         };
-        // A folder below the home is below the home of whoever carries the data.
+        // `~` is the home of the user on this node.
         let home = surroundings::home();
         act(&Lookup {
             variable: &variable,
@@ -327,8 +329,8 @@ impl Carrier {
     }
 }
 
-/// A path of this machine: its folder is the store, its name the key, so that it may become a file
-/// or a folder.
+/// A path of this machine: its folder is the store and its name the key, so that it may become a
+/// file or a folder.
 fn here(place: &Path) -> Result<StorePath> {
     let (Some(parent), Some(name)) = (
         place.parent(),
@@ -375,7 +377,7 @@ fn make_folder(path: &Path) -> Result<()> {
         })
 }
 
-/// Told once stdin is closed.
+/// Signalled once stdin is closed.
 fn wait_for_end() -> Result<oneshot::Receiver<()>> {
     let (tell, ended) = oneshot::channel();
     let waiting = std::thread::Builder::new().spawn(move || {

@@ -1,4 +1,4 @@
-//! What `up`, `down` and `cp` share: their options, the run of a copy, and its report.
+//! The options of `up`, `down` and `cp`, the copy itself, and its report.
 
 use crate::commands::Report;
 use crate::context::Context;
@@ -23,13 +23,13 @@ use towline_io::transfer::{Options, Outcome, StorePath};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choices {
-    /// Say what would be done, and do nothing.
+    /// Show what would be done, and do nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Also remove what only the receiving side has; shown and asked first.
+    /// Also remove files that only the target has; shown and asked first.
     #[arg(long)]
     pub(crate) delete: bool,
-    /// Compare contents, whatever sizes and times say.
+    /// Compare contents, even if sizes and times are equal.
     #[arg(long)]
     pub(crate) checksum: bool,
     /// Do not ask before removing.
@@ -37,7 +37,7 @@ pub(crate) struct Choices {
     pub(crate) yes: bool,
 }
 
-/// Which way a copy goes, seen from here; it chooses the words.
+/// The direction of a copy, seen from this machine; it chooses the words of the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Up,
@@ -62,18 +62,18 @@ impl Direction {
     }
 }
 
-/// One copy, as it is shown.
+/// One copy, with its names for the report.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) shown: String,
     pub(crate) from: StorePath,
     pub(crate) to: StorePath,
     pub(crate) direction: Direction,
-    /// Names that are never removed at the target, whatever the source lists.
+    /// Names that are never removed at the target, even if the source does not have them.
     pub(crate) kept: Vec<String>,
 }
 
-/// Files and folders here, as a side of a copy. The path given may be a link.
+/// Files and folders of this machine as the source of a copy. The path may be a link.
 pub(crate) fn local(path: &Path) -> Result<StorePath> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => missing(path),
@@ -98,7 +98,7 @@ pub(crate) fn local(path: &Path) -> Result<StorePath> {
     })
 }
 
-/// Where a file or folder is to come to be here.
+/// A place on this machine for a file or folder.
 pub(crate) fn local_target(path: &Path) -> Result<StorePath> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Ok(StorePath {
@@ -138,11 +138,11 @@ fn missing(path: &Path) -> Error {
         .maybe_hint(did_you_mean(name, names.iter().map(String::as_str)))
 }
 
-/// Carries out the jobs, one after the other, each with many objects at once.
+/// Runs the copies one after the other, each with many objects at once.
 pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Result<Report> {
     if choices.delete && !choices.yes && !choices.dry_run && !output::can_ask() {
         return Err(
-            Error::refused("--delete removes things, and there is nobody to ask")
+            Error::refused("--delete removes files, and there is no terminal to ask on")
                 .hint("look with --dry-run first, then add --yes"),
         );
     }
@@ -166,7 +166,7 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         outcome.spare(&source, &target, &job.kept);
         if outcome.spared > 0 {
             output::status(&format!(
-                "{} file(s) stay there: what belongs to them here was left out",
+                "{} file(s) stay there: their counterparts here were left out",
                 outcome.spared
             ));
         }
@@ -198,13 +198,13 @@ pub(crate) fn interrupted() -> Report {
     }
 }
 
-/// Removes what only the target has, after a look and a question. `None` when interrupted.
+/// Removes files that only the target has, after showing them and asking. `None` if interrupted.
 fn extras(target: &StorePath, outcome: &Outcome, choices: &Choices) -> Result<Option<usize>> {
     if outcome.extra.is_empty() || choices.dry_run {
         return Ok(Some(0));
     }
     if !outcome.failed.is_empty() {
-        output::status("nothing was removed, because not everything came over");
+        output::status("nothing was removed, because not everything was copied");
         return Ok(Some(0));
     }
     let bytes: u64 = outcome.extra.iter().map(|(_, size)| size).sum();
@@ -239,7 +239,7 @@ fn extras(target: &StorePath, outcome: &Outcome, choices: &Choices) -> Result<Op
     Ok(done.map(|()| keys.len()))
 }
 
-/// What is told of one copy beside its outcome.
+/// Facts about one copy for its report, beside its outcome.
 struct Told<'t> {
     shown: &'t str,
     direction: Direction,
@@ -274,7 +274,7 @@ fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
             .hints
             .push(format!("failed {}: {error}", towline_io::data::shown(name)));
     }
-    // Many may fail for one reason: the next step is said once.
+    // Many files may fail for the same reason, so each hint is shown once.
     let steps: BTreeSet<&String> = outcome
         .failed
         .iter()

@@ -1,4 +1,4 @@
-//! The progress of a transfer, one line on a terminal's stderr.
+//! The progress bar of a transfer: one line on stderr, if that is a terminal.
 
 use crate::output;
 use std::io::IsTerminal;
@@ -10,7 +10,7 @@ use towline_io::transfer::progress::{Glance, Progress};
 
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Draws while `act` runs, where somebody looks.
+/// Draws while `act` runs, if stderr is a terminal.
 pub(crate) async fn with_bar<T>(progress: Arc<Progress>, act: impl Future<Output = T>) -> T {
     if !std::io::stderr().is_terminal() {
         return act.await;

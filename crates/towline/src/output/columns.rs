@@ -1,7 +1,7 @@
-//! How many columns of a terminal a text takes: East Asian characters and emoji take two, combining
+//! The width of a text in terminal columns: East Asian characters and emoji take two, combining
 //! marks none.
 
-/// Characters that take two columns, by their ranges: those that Unicode calls wide or full width.
+/// Ranges of characters that take two columns: those that Unicode calls wide or full width.
 const WIDE: [(u32, u32); 19] = [
     (0x1100, 0x115f),
     (0x231a, 0x231b),
@@ -23,7 +23,7 @@ const WIDE: [(u32, u32); 19] = [
     (0x2_0000, 0x2_fffd),
     (0x3_0000, 0x3_fffd),
 ];
-/// Characters that take none: they are drawn onto the one before.
+/// Ranges of characters that take no column, because they are drawn onto the one before.
 const NONE: [(u32, u32); 14] = [
     (0x0300, 0x036f),
     (0x0483, 0x0489),
@@ -61,7 +61,7 @@ pub(crate) fn columns(text: &str) -> usize {
     text.chars().map(of).sum()
 }
 
-/// As much of it as has room, with a mark where it was cut.
+/// The part of a text that fits, with a mark if it was cut.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if columns(text) <= room {
         return text.to_owned();
@@ -79,8 +79,7 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     shown
 }
 
-/// Lines of at most `room` columns, broken between words; only a word that is longer is broken
-/// itself.
+/// Lines of at most `room` columns, broken between words; only a longer word is itself broken.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     if columns(text) <= room {
         return vec![text.to_owned()];

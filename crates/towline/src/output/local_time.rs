@@ -1,5 +1,5 @@
-//! Moments for people: in the time zone of whoever looks, which is said with each. Programs get
-//! UTC, in `--json`.
+//! Times for people: in the user's time zone, which is shown with each. Programs get UTC, in
+//! `--json`.
 
 use chrono::{DateTime, Local, TimeZone};
 use towline_core::time::Moment;
@@ -12,7 +12,7 @@ pub(crate) fn shown(moment: Moment) -> String {
     )
 }
 
-/// The same from how a moment is written in `--json`.
+/// The same for a time in the format of `--json`.
 pub(crate) fn shown_text(text: &str) -> String {
     DateTime::parse_from_rfc3339(text).map_or_else(
         |_| text.to_owned(),

@@ -1,6 +1,6 @@
-//! The only place that prints. stdout is data, stderr is status; colours only on a terminal. Text
-//! for people goes out with all that could command a terminal written out; only bytes of jobs and
-//! files go out as they are.
+//! The only place that prints. stdout is data, stderr is status; colours only on a terminal. In
+//! text for people, terminal control characters are escaped; only bytes of jobs and files are
+//! printed unchanged.
 
 pub(crate) mod bar;
 pub(crate) mod columns;
@@ -18,14 +18,14 @@ use towline_core::visible::{visible, visible_json};
 use towline_core::{Error, Result};
 use towline_host::surroundings;
 
-/// Writes bytes to stdout as they are. A reader that went away (`tow ps | head`) ends us quietly;
-/// anything else that keeps them from arriving is an error.
+/// Writes raw bytes to stdout. If the reader has gone (`tow ps | head`), the process ends quietly;
+/// any other failure is an error.
 pub(crate) fn data(bytes: &[u8]) -> Result<()> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             say_parting_words();
-            #[expect(clippy::exit, reason = "nobody reads any more")]
+            #[expect(clippy::exit, reason = "the reader of stdout is gone")]
             std::process::exit(0);
         }
         written => written.map_err(|error| {
@@ -36,8 +36,8 @@ pub(crate) fn data(bytes: &[u8]) -> Result<()> {
 
 static PARTING_WORDS: Mutex<Option<String>> = Mutex::new(None);
 
-/// What is said on stderr should nobody read stdout any more: that something goes on, and how to
-/// end it.
+/// Sets the text for stderr if the reader of stdout goes away: that the run goes on, and how to end
+/// it.
 pub(crate) fn set_parting_words(words: String) {
     *PARTING_WORDS
         .lock()
@@ -64,18 +64,18 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
     data(format!("{}\n", visible_json(&value.to_string())).as_bytes())
 }
 
-/// A line for people on stderr. Where that cannot be written there is nobody left to tell.
+/// Prints a line for people on stderr. A failure is ignored, because there is nowhere to report it.
 pub(crate) fn status(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", shown(line));
 }
 
-/// A value for programs on stderr.
+/// Prints a value for programs on stderr.
 pub(crate) fn status_json(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", visible_json(text));
 }
 
-/// Help and complaints of the parser of arguments, with its own colours. A word of the user in it
-/// loses the colours.
+/// Help and errors of the argument parser, in its own colours. If a user's argument contains
+/// escapes, the colours are left out.
 pub(crate) fn styled(error: &clap::Error, colour: bool) -> String {
     let plain = error.render().to_string();
     if colour && matches!(visible(&plain), std::borrow::Cow::Borrowed(_)) {
@@ -85,12 +85,12 @@ pub(crate) fn styled(error: &clap::Error, colour: bool) -> String {
     }
 }
 
-/// What [`styled`] gave, on stderr.
+/// Prints the text of [`styled`] on stderr.
 pub(crate) fn status_styled(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// A warning on stderr; the same words only once in a call.
+/// Prints a warning on stderr; the same text only once per call.
 pub(crate) fn warn_once(line: &str) {
     static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if SAID
@@ -101,7 +101,7 @@ pub(crate) fn warn_once(line: &str) {
     }
 }
 
-/// Something that goes on for long, in a line of its own, also where a line is being drawn.
+/// Prints a lasting problem on its own line, also while a progress line is drawn.
 pub(crate) fn trouble(line: &str) {
     if io::stderr().is_terminal() {
         redraw("");
@@ -109,18 +109,18 @@ pub(crate) fn trouble(line: &str) {
     status(&format!("warning: {line}"));
 }
 
-/// Draws one line over the last one on stderr; an empty one leaves nothing.
+/// Draws one line over the last one on stderr; an empty one clears it.
 pub(crate) fn redraw(line: &str) {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "\r\x1b[2K{}", shown(line)).and_then(|()| stderr.flush());
 }
 
-/// Whether somebody sits in front of us who can be asked.
+/// Whether there is a user at a terminal who can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks; anything but a yes is a no.
+/// Asks; any answer but a yes is a no.
 pub(crate) fn ask(question: &str) -> bool {
     let mut stderr = io::stderr().lock();
     let _ = write!(stderr, "{} [y/N] ", shown(question)).and_then(|()| stderr.flush());
@@ -130,7 +130,7 @@ pub(crate) fn ask(question: &str) -> bool {
         && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }
 
-/// What to do next, in quiet colours.
+/// Prints the next step, in a dim colour.
 pub(crate) fn hint(line: &str) {
     status(&paint(
         Paint::Quiet,
@@ -170,7 +170,7 @@ pub(crate) fn stderr_has_colour() -> bool {
     io::stderr().is_terminal() && allowed()
 }
 
-/// Whether stdout is a terminal that knows escapes.
+/// Whether stdout is a terminal that understands escapes.
 pub(crate) fn stdout_knows_escapes() -> bool {
     io::stdout().is_terminal()
         && surroundings::variable_os("TERM").is_none_or(|term| term != "dumb")
@@ -181,8 +181,8 @@ fn allowed() -> bool {
         && surroundings::variable_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Text in a colour. Until it goes out the colour is a mark that no name or message of others can
-/// hold.
+/// Text in a colour. Until it is printed the colour is a marker that no name or message from
+/// elsewhere can contain.
 pub(crate) fn paint(paint: Paint, text: &str, colour: bool) -> String {
     if !colour || paint == Paint::Plain {
         return text.to_owned();
@@ -191,19 +191,18 @@ pub(crate) fn paint(paint: Paint, text: &str, colour: bool) -> String {
     format!("{mark}{}{}{mark}{}", paint as u8, text, Paint::Plain as u8)
 }
 
-/// Begins a change of colour inside this process: random, so that nobody can forge one.
+/// The marker of a colour change inside this process: random, so that nobody can forge one.
 fn mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
         let mut bytes = [0; 8];
-        // Without chance there is still no name that holds this character by accident.
+        // Without random bytes the character alone still prevents accidents.
         let _ = getrandom::fill(&mut bytes);
         format!("\u{fdd0}{:016x}", u64::from_le_bytes(bytes))
     })
 }
 
-/// What goes out: the colours that [`paint`] asked for, and nothing else that a terminal would
-/// obey.
+/// The text to print: with the colours of [`paint`], and nothing else that a terminal would obey.
 fn shown(text: &str) -> String {
     let mut parts = text.split(mark());
     let mut shown = visible(parts.next().unwrap_or_default()).into_owned();
@@ -240,7 +239,7 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Columns of the terminal, or `None` where there is none.
+/// The number of columns of the terminal; `None` if there is none.
 pub(crate) fn width() -> Option<usize> {
     if !io::stdout().is_terminal() {
         return None;

@@ -1,4 +1,4 @@
-//! What a cluster shows of itself, as text.
+//! The page of a cluster as text.
 
 use crate::output::Paint;
 use crate::output::table::Table;

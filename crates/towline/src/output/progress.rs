@@ -1,4 +1,4 @@
-//! One line on stderr that says how far something is; only on a terminal, only after a blink.
+//! A progress line on stderr; only on a terminal, and only after a moment.
 
 use crate::output;
 use crate::output::bar;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use towline_io::transfer::progress::Glance;
 use towline_snapshot::progress::Reading;
 
-/// What takes less is not worth a line.
+/// Work that takes less time shows no progress.
 const SHOWN_AFTER: Duration = Duration::from_millis(400);
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -25,7 +25,7 @@ impl Bar {
         }
     }
 
-    /// Does `work` and draws meanwhile how many files and bytes are done.
+    /// Does `work` and meanwhile shows how many files and bytes are done.
     pub(crate) fn watch<T>(
         &self,
         read: impl Fn() -> Reading + Sync,
@@ -34,7 +34,7 @@ impl Bar {
         self.watch_line(|| bar::line(&glance(&read()), self.begun.elapsed()), work)
     }
 
-    /// Does `work` and draws meanwhile how many of `total` are done.
+    /// Does `work` and meanwhile shows how many of `total` are done.
     pub(crate) fn watch_count<T>(
         &self,
         done: &AtomicU64,

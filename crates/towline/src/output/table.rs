@@ -1,15 +1,15 @@
-//! Tables for people: aligned columns. On a terminal that is too narrow for them, all but the first
-//! are cut.
+//! Tables for people: aligned columns. On a narrow terminal all columns but the first are cut.
 
 use crate::output::columns::{columns, cut};
 use crate::output::{Paint, paint, stdout_has_colour, width};
 use towline_core::visible::visible;
 
-/// Between two columns.
+/// Blanks between two columns.
 const COLUMN_GAP: usize = 2;
-/// No column is cut below this.
+/// No column is cut below this width.
 const MIN_COLUMN_WIDTH: usize = 6;
-/// Columns that say nothing when they are cut; the first names the row and stays, too.
+/// Columns that are never cut, because a part of them says nothing. The first column names the row
+/// and is not cut either.
 const WHOLE_COLUMNS: [&str; 8] = [
     "STATE", "AGE", "TOOK", "NODES", "GPUS", "HERE", "TRY", "SIZE",
 ];
@@ -28,7 +28,7 @@ impl Table {
         }
     }
 
-    /// Cells are kept as they will be shown, so that columns stay aligned.
+    /// Adds a row. Cells are escaped here, so that columns stay aligned.
     pub(crate) fn row(&mut self, cells: Vec<(String, Paint)>) {
         let shown = |text: String| visible(&text.replace(['\n', '\r', '\t'], " ")).into_owned();
         self.rows.push(
@@ -94,8 +94,8 @@ impl Table {
     }
 }
 
-/// Makes columns narrower until they fit: the last one first, then whichever is widest. Those that
-/// are kept stay.
+/// Makes columns narrower until they fit: the last one first, then the widest. Columns in `kept`
+/// are not cut.
 fn fit(widths: &mut [usize], kept: &[bool], room: usize) {
     let mut over = (widths.iter().sum::<usize>() + COLUMN_GAP * widths.len().saturating_sub(1))
         .saturating_sub(room);

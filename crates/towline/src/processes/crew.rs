@@ -1,5 +1,5 @@
-//! `tow __crew`, on the nodes of a service: its words, and the way to the secrets of its run. They
-//! lie in a vault that the job's identity may read, and no error tells a value.
+//! `tow __crew`, on the nodes of a service: its arguments, and access to the secrets of its run.
+//! The secrets are in a vault that the job's identity may read. No error message contains a secret.
 
 use crate::data::stores::runtime;
 use bytes::Bytes;
@@ -14,8 +14,7 @@ use towline_io::web::{Answer, AskError, Web};
 use towline_runner::crew::{CrewTask, Pace, crew_main, local_disk};
 use towline_wire::crew::SecretPlace;
 
-/// What a token is asked for: the service that a vault is of, as it is written in a query. Other
-/// clouds have their own.
+/// The audience of a token for a vault, as a query writes it. Other clouds have their own.
 fn resource(vault: &str) -> String {
     let host = vault
         .split("://")
@@ -30,20 +29,20 @@ fn resource(vault: &str) -> String {
     format!("https%3A%2F%2Fvault.{service}")
 }
 
-/// Where a machine of the cloud tells its identity.
+/// The URL where a machine of the cloud gets tokens for its identity.
 const METADATA_ADDRESS: &str = "http://169.254.169.254/metadata/identity/oauth2/token";
 
 pub(crate) fn main(words: &[OsString]) -> io::Result<i32> {
     crew_main(&task(words)?, &find)
 }
 
-/// Its words come in pairs, in any order.
+/// Parses the arguments, which come in pairs in any order.
 fn task(words: &[OsString]) -> io::Result<CrewTask> {
     let words: Vec<&str> = words
         .iter()
         .map(|word| {
             word.to_str()
-                .ok_or_else(|| io::Error::other("a word is not UTF-8"))
+                .ok_or_else(|| io::Error::other("an argument is not UTF-8"))
         })
         .collect::<io::Result<_>>()?;
     let of = |name: &str| {
@@ -77,7 +76,7 @@ fn task(words: &[OsString]) -> io::Result<CrewTask> {
     })
 }
 
-/// All secrets of a run.
+/// Reads all secrets of a run.
 fn find(place: &SecretPlace) -> Result<SecretSet> {
     let variable = |name: &str| surroundings::variable(name).filter(|value| !value.is_empty());
     let asked = token_question(
@@ -109,14 +108,15 @@ fn find(place: &SecretPlace) -> Result<SecretSet> {
     })
 }
 
-/// What is asked, and by which right. It holds secrets, and so cannot be printed.
+/// A URL and its authorisation. It contains secrets, so it has no `Debug`.
 #[derive(PartialEq, Eq)]
 struct Question {
     address: String,
     header: Option<(&'static str, String)>,
 }
 
-/// Where this node is given tokens: by the job's own service, by an older one, or by the machine.
+/// The request for a token on this node: to the job's own service, to an older one, or to the
+/// machine.
 fn token_question(
     variable: &dyn Fn(&str) -> Option<String>,
     client: Option<&str>,
@@ -170,23 +170,23 @@ async fn ask(web: &Web, question: &Question, what: &str) -> Result<Answer> {
             .header
             .iter()
             .fold(start, |request, (name, value)| request.header(*name, value));
-        // The library's own words would quote what cannot be sent.
+        // The library's own message would quote the secret.
         whole.body(Bytes::new()).map_err(|_| {
             Error::refused(format!(
-                "{what} cannot be asked for: \
-            its address or its right has characters that cannot be sent"
+                "{what} cannot be requested: its URL or its credential has characters that cannot \
+                    be sent"
             ))
         })
     };
     match web.ask(make).await {
         Ok(answer) if answer.status.is_success() => Ok(answer),
         Ok(answer) => Err(Error::refused(format!(
-            "{what} was not given: {}",
+            "{what} was refused: {}",
             answer.message()
         ))),
         Err(AskError::Unmade(error)) => Err(error),
         Err(AskError::Unanswered(problem)) => Err(Error::unreachable(format!(
-            "{what} was not given: {}",
+            "{what} was refused: {}",
             problem.message
         ))),
     }

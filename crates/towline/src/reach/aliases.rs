@@ -1,7 +1,7 @@
-//! Names for `ssh` and for editors: `tow-<run>` for every active run of a far cluster, `tow-node`
-//! for the newest allocation, and `tow-<name>` for every open tunnel to an ssh server. They stand
-//! in a file of ours that the user's configuration includes; where a name leads is found out when
-//! it is used, so it follows a run from node to node.
+//! Host names for `ssh` and for editors: `tow-<run>` for every active run of a far cluster,
+//! `tow-node` for the newest allocation, and `tow-<name>` for every open tunnel to an ssh server.
+//! They are in a file of ours that the user's configuration includes. The target of a name is
+//! looked up when it is used, so it follows a run from node to node.
 
 use crate::context::Context;
 use std::fmt::Write as _;
@@ -19,9 +19,9 @@ use towline_wire::tunnel::Wanted;
 pub(crate) const NODE: &str = "tow-node";
 /// Marks a run that only holds nodes.
 pub(crate) const ALLOCATION: &str = "allocation";
-/// The word behind `ProxyCommand`.
+/// The hidden verb behind `ProxyCommand`.
 pub(crate) const CONNECT_VERB: &str = "__connect";
-/// More than this nobody picks from a list.
+/// How many aliases are written, because nobody picks from a longer list.
 const MAX_ALIASES: usize = 100;
 
 const ACTIVE_PHASES: [Phase; 4] = [
@@ -31,12 +31,12 @@ const ACTIVE_PHASES: [Phase; 4] = [
     Phase::Running,
 ];
 
-/// The file that is to be included.
+/// The file to include.
 pub(crate) fn file(context: &Context) -> Result<PathBuf> {
     Ok(context.state()?.ssh().join("config"))
 }
 
-/// `Include` of it, as a line for `~/.ssh/config`.
+/// The `Include` line of that file, for `~/.ssh/config`.
 pub(crate) fn include(context: &Context) -> Result<String> {
     Ok(format!("Include \"{}\"", file(context)?.display()))
 }
@@ -80,8 +80,8 @@ pub(crate) fn find(context: &Context, alias: &str) -> Result<RunRecord> {
     })
 }
 
-/// Writes the file anew. What cannot be told of a cluster is left out: aliases are never a reason
-/// to fail.
+/// Writes the file again. A cluster that cannot be read is left out: aliases are never a reason to
+/// fail.
 pub(crate) fn write(context: &Context) -> Result<()> {
     let mut text = String::from("# Written by tow; changes are lost.\n");
     let mut has_node = false;
@@ -105,7 +105,7 @@ pub(crate) fn write(context: &Context) -> Result<()> {
     towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
 }
 
-/// Keys of nodes that no alias leads to any more.
+/// Removes host keys of nodes that no alias leads to any more.
 fn forget_keys(context: &Context, text: &str) {
     let Ok(folder) = context.state().map(|state| state.ssh().join("keys")) else {
         return;
@@ -121,7 +121,7 @@ fn forget_keys(context: &Context, text: &str) {
     }
 }
 
-/// The newest active runs that an alias can lead to, however many there are elsewhere.
+/// The newest active runs that an alias can lead to, however many others there are.
 fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
     let Some(history) = context.maybe_history()? else {
         return Ok(Vec::new());
@@ -175,11 +175,11 @@ fn entry(context: &Context, names: &[String], login: &Login) -> Result<String> {
     Ok(text)
 }
 
-/// How ssh gets to the node that an alias means. Only options that clients of OpenSSH know since
-/// 7.3: one option that a client does not know makes it refuse the whole configuration of its user.
+/// The options for the node that an alias means. Only options that OpenSSH clients know since 7.3,
+/// because a client refuses the user's whole configuration for one unknown option.
 pub(crate) fn lines(context: &Context, alias: &str, login: &Login) -> Result<String> {
     let own = std::env::current_exe()
-        .map_err(|error| Error::bug("this program has no place").source_error(error))?;
+        .map_err(|error| Error::bug("the path of this program is unknown").source_error(error))?;
     let (own, state) = (own.display(), context.state()?.root().display());
     let mut text = format!("  User {}\n", login.user);
     text += &identities(&login.keys);
@@ -187,8 +187,8 @@ pub(crate) fn lines(context: &Context, alias: &str, login: &Login) -> Result<Str
         text,
         "  ProxyCommand \"{own}\" {CONNECT_VERB} \"{state}\" {alias} %p"
     );
-    // Our command asks for the keys of the node on the way that is already trusted, and writes them
-    // there before ssh looks.
+    // Our command fetches the node's host keys over the trusted connection to the login host, and
+    // writes them to this file before ssh reads it.
     let keys = crate::reach::tunnels::quoted(&keys_file(context, alias)?)?;
     let _ = writeln!(
         text,
@@ -198,8 +198,8 @@ pub(crate) fn lines(context: &Context, alias: &str, login: &Login) -> Result<Str
     Ok(text)
 }
 
-/// The keys that are there. ssh names the usual ones even where they are not, and complains of each
-/// that is said to it and is not there.
+/// The key files that exist. ssh lists the default ones even if they are missing, and warns about
+/// each missing file in its configuration.
 fn identities(keys: &[String]) -> String {
     let is_there =
         |key: &&String| crate::wiring::machines::expand(key).is_ok_and(|path| path.exists());
@@ -215,8 +215,8 @@ fn keys_file(context: &Context, alias: &str) -> Result<PathBuf> {
     Ok(context.state()?.ssh().join("keys").join(alias))
 }
 
-/// The far end of a tunnel. Its key is that of the host it leads to, whatever port it is reached
-/// by.
+/// The alias of a tunnel's far end. Its host key is that of the target host, whatever the local
+/// port.
 fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String> {
     let definition = &wanted.definition;
     if !definition.is_for_ssh() {
@@ -237,14 +237,14 @@ fn tunnel_entry(context: &Context, name: &str, wanted: &Wanted) -> Result<String
         "  UserKnownHostsFile {known} ~/.ssh/known_hosts ~/.ssh/known_hosts2\n  CheckHostIP \
             no\n  ProxyJump none"
     );
-    // A client that does not know the word asks its user about a new host.
+    // A client without this option asks its user about a new host.
     if Client::installed().takes_new_hosts() {
         text += "  StrictHostKeyChecking accept-new\n";
     }
     Ok(text)
 }
 
-/// Becomes the connection that an alias means: what `ssh` starts as its `ProxyCommand`.
+/// Becomes the connection of an alias: `ssh` starts this as its `ProxyCommand`.
 #[expect(
     clippy::disallowed_methods,
     reason = "it becomes the ssh that leads to the node"
@@ -271,8 +271,8 @@ pub(crate) fn connect(
     Err(Error::refused("ssh cannot be started").source_error(error))
 }
 
-/// The keys of a node, as its login host sees them. A node that does not answer is known by this
-/// within seconds, where a connection to it would be waited for for minutes.
+/// The host keys of a node, fetched from its login host. A node that is down shows this within
+/// seconds, while a connection to it would hang for minutes.
 fn host_keys(login: &dyn Transport, host: &str, port: u16) -> Result<Vec<String>> {
     let port = port.to_string();
     let words = [
@@ -289,7 +289,7 @@ fn host_keys(login: &dyn Transport, host: &str, port: u16) -> Result<Vec<String>
     let ran = login.run(&words, b"", std::time::Duration::from_secs(15))?;
     if ran.code == 127 {
         return Err(Error::refused(format!(
-            "there is no `ssh-keyscan` on `{}`, which would tell the key of {host}",
+            "there is no `ssh-keyscan` on `{}` to read the host key of {host}",
             login.place()
         ))
         .hint("`tow ssh` goes through Slurm instead"));
@@ -302,13 +302,12 @@ fn host_keys(login: &dyn Transport, host: &str, port: u16) -> Result<Vec<String>
         .collect();
     if keys.is_empty() {
         return Err(Error::unreachable(format!(
-            "{host} does not answer `{}` on port {port}: it is \
-            down, or takes no ssh",
+            "{host} does not answer `{}` on port {port}: it is down, or runs no ssh server",
             login.place()
         ))
         .hint(
-            "`tow nodes` tells the state of nodes; `tow ssh` goes through Slurm, not through \
-                ssh to the node",
+            "`tow nodes` shows the state of nodes; `tow ssh` goes through Slurm, not through ssh \
+                to the node",
         ));
     }
     Ok(keys)

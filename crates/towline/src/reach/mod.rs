@@ -1,5 +1,5 @@
-//! Where a run is now, for those who want in: a shell, a port, an alias. Asked anew each time, so
-//! that a run that was started again elsewhere is found there.
+//! The present place of a run, for a shell, a port or an alias. It is looked up each time, because
+//! a run may have been started again elsewhere.
 
 pub(crate) mod aliases;
 pub(crate) mod ssh_include;
@@ -14,10 +14,10 @@ use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::Request;
 
-/// How long a cluster may take to be looked at.
+/// How long a look at the cluster may take.
 const REFRESH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The way to a rank of a run, or why there is none.
+/// How to reach a rank of a run, or why that is impossible.
 pub(crate) fn reach(
     context: &Context,
     run: &RunId,
@@ -52,12 +52,12 @@ pub(crate) fn through(
                 .hint("its ports are at localhost"))
         }
         Reach::Command(_) | Reach::Ssh(_) => Err(Error::refused(format!(
-            "{run} has no ports that lead anywhere"
+            "the ports of {run} cannot be reached from here"
         ))),
     }
 }
 
-/// The record after the cluster was looked at once more.
+/// The record after another look at the cluster.
 fn current(context: &Context, run: &RunId) -> Result<RunRecord> {
     let cluster = context
         .history()?
@@ -70,7 +70,7 @@ fn current(context: &Context, run: &RunId) -> Result<RunRecord> {
         &|| Request::Refresh { run: run.clone() },
         REFRESH_TIMEOUT,
     ) {
-        // It has ended, and is nobody's any more.
+        // The run has ended, so its cluster does not know it any more.
         Err(error) if error.kind() == towline_core::ErrorKind::NotFound => {}
         answer => drop(answer?),
     }

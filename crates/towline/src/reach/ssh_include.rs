@@ -1,5 +1,5 @@
-//! One line in the user's own `~/.ssh/config` that lets ssh, and editors, know our aliases. Put
-//! there and taken away only by `tow tunnel include`; every other byte of that file stays as it is.
+//! One line in the user's own `~/.ssh/config` that makes our aliases known to ssh and to editors.
+//! Only `tow tunnel include` adds and removes it; every other byte of that file stays as it is.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ pub(crate) fn config(home: &Path) -> PathBuf {
     home.join(".ssh/config")
 }
 
-/// The line for `ours`, with its end.
+/// The line that includes `ours`, with its line end.
 pub(crate) fn line(ours: &Path) -> Result<String> {
     Ok(format!(
         "Include {}\n",
@@ -20,13 +20,13 @@ pub(crate) fn line(ours: &Path) -> Result<String> {
     ))
 }
 
-/// The number of the line that includes `ours` whatever host is asked for, in any spelling.
+/// The number of the line that includes `ours` for all hosts, in any spelling.
 pub(crate) fn find(text: &[u8], home: &Path, ours: &Path) -> Option<usize> {
     for (at, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let line = String::from_utf8_lossy(line);
         let (key, rest) = keyword(&line);
         match key.as_str() {
-            // What follows holds for some hosts only.
+            // The lines below apply to some hosts only.
             "host" if words(rest) != ["*"] => return None,
             "match" if words(rest) != ["all"] => return None,
             "include" if words(rest).iter().any(|word| leads_to(word, home, ours)) => {
@@ -50,7 +50,7 @@ fn keyword(line: &str) -> (String, &str) {
     )
 }
 
-/// The words of a line, which may be quoted; a comment ends them.
+/// The arguments of a line, which may be quoted; a comment ends them.
 fn words(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = text.trim_start();
@@ -68,7 +68,7 @@ fn words(text: &str) -> Vec<String> {
 fn leads_to(word: &str, home: &Path, ours: &Path) -> bool {
     let path = match word.strip_prefix("~/") {
         Some(below) => home.join(below),
-        // What is not absolute is below `~/.ssh`.
+        // A relative path is below `~/.ssh`.
         None => home.join(".ssh").join(word),
     };
     path == ours
@@ -78,7 +78,7 @@ fn leads_to(word: &str, home: &Path, ours: &Path) -> bool {
             .is_some_and(|(pattern, path)| matches(pattern.as_bytes(), path.as_bytes()))
 }
 
-/// `*` and `?` as in a shell; neither is a `/`.
+/// Matches `*` and `?` as a shell does; neither matches `/`.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
     match (pattern.split_first(), path.split_first()) {
         (None, None) => true,
@@ -100,7 +100,7 @@ fn with_line(text: &[u8], line: &str) -> Vec<u8> {
     [line.as_bytes(), text].concat()
 }
 
-/// The text without our line, which is exactly as we write it; `None` where there is none.
+/// The text without our line, spelled exactly as we write it; `None` if it is not there.
 fn without_line(text: &[u8], line: &str) -> Option<Vec<u8>> {
     let line = line.as_bytes();
     let is_begin = |at: usize| at == 0 || text[at - 1] == b'\n';
@@ -113,11 +113,11 @@ fn without_line(text: &[u8], line: &str) -> Option<Vec<u8>> {
 fn unusable(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.display().to_string();
     move |error| {
-        Error::refused(format!("{path} cannot be changed; it is as it was")).source_error(error)
+        Error::refused(format!("{path} cannot be changed; it is unchanged")).source_error(error)
     }
 }
 
-/// The file itself, behind any links, and what is in it; `None` where there is none.
+/// The file itself, behind any links, and its content; `None` if there is no file.
 fn read(path: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
     let failed = unusable(path);
     let file = match path.canonicalize() {
@@ -128,7 +128,7 @@ fn read(path: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(Error::refused(format!(
-                "{} is a link to what is not there",
+                "{} is a link to a file that does not exist",
                 path.display()
             ))
             .hint("make that file, or remove the link"));
@@ -136,13 +136,13 @@ fn read(path: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
         found => found.map_err(&failed)?,
     };
     if !file.is_file() {
-        return Err(Error::refused(format!("{} is no file", file.display())));
+        return Err(Error::refused(format!("{} is not a file", file.display())));
     }
     let bytes = fs::read(&file).map_err(&failed)?;
     Ok(Some((file, bytes)))
 }
 
-/// Puts bytes in the place of a file, with its mode and owner; nobody sees a part of them.
+/// Replaces a file atomically, and keeps its mode and owner.
 fn replace(file: &Path, before: &[u8], bytes: &[u8]) -> Result<()> {
     let failed = unusable(file);
     let meta = fs::metadata(file).map_err(&failed)?;
@@ -174,19 +174,19 @@ fn replace(file: &Path, before: &[u8], bytes: &[u8]) -> Result<()> {
     })
 }
 
-/// What came of it.
+/// The outcome of a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Done {
-    /// The line stands at the top.
+    /// The line was added at the top.
     Added,
-    /// It stood there already, in this line.
+    /// The line was there already, at this number.
     WasThere(usize),
     Removed,
-    /// There was none of ours.
+    /// The file has no line of ours.
     WasNotThere,
 }
 
-/// Adds the line, unless it is there. `note` remembers that the file is of our making.
+/// Adds the line, unless it is there. `note` records that we created the file.
 pub(crate) fn add(home: &Path, ours: &Path, note: &Path) -> Result<Done> {
     let path = config(home);
     let line = line(ours)?;
@@ -210,7 +210,7 @@ pub(crate) fn add(home: &Path, ours: &Path, note: &Path) -> Result<Done> {
     }
 }
 
-/// Takes the line away again; with it the file, if we made it and nothing else is in it.
+/// Removes the line, and the file too if we created it and nothing else is in it.
 pub(crate) fn remove(home: &Path, ours: &Path, note: &Path) -> Result<Done> {
     let path = config(home);
     let Some((file, bytes)) = read(&path)? else {
@@ -219,11 +219,11 @@ pub(crate) fn remove(home: &Path, ours: &Path, note: &Path) -> Result<Done> {
     let Some(left) = without_line(&bytes, &line(ours)?) else {
         return match find(&bytes, home, ours) {
             Some(at) => Err(Error::refused(format!(
-                "{}, line {at}, includes {} in words that are not ours",
+                "{}, line {at}, includes {} in a spelling that is not ours",
                 path.display(),
                 ours.display()
             ))
-            .hint("take it out by hand")),
+            .hint("remove that line by hand")),
             None => Ok(Done::WasNotThere),
         };
     };

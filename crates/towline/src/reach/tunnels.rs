@@ -1,5 +1,5 @@
-//! Tunnels that are defined, in the configuration or in a file of their own, and those that are
-//! wanted.
+//! Tunnels that are defined, in the configuration or in files of their own, and tunnels that are to
+//! be open.
 
 use crate::context::Context;
 use crate::output;
@@ -28,7 +28,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 pub(crate) struct Named {
     pub(crate) name: String,
     pub(crate) tunnel: Tunnel,
-    /// Its own file, which is ours to write and to remove; else where it stands.
+    /// Its own file, which `tow` may write and remove; none if it is in the configuration.
     pub(crate) file: Option<PathBuf>,
     pub(crate) origin: String,
 }
@@ -37,12 +37,12 @@ fn unusable(error: io::Error, path: &Path) -> Error {
     Error::refused(format!("{} cannot be used", path.display())).source_error(error)
 }
 
-/// Where definitions are added.
+/// The folder for added definitions.
 pub(crate) fn files(context: &Context) -> Result<AddedFiles> {
     AddedFiles::new(context.environment(), "tunnels")
 }
 
-/// Every definition, by name. A file that cannot be read is warned of and left out.
+/// Every definition, by name. A file that cannot be read is left out with a warning.
 pub(crate) fn all(context: &Context) -> Result<BTreeMap<String, Named>> {
     let (added, wrong) = files(context)?.load::<Tunnel>();
     for error in wrong {
@@ -83,13 +83,13 @@ pub(crate) fn all(context: &Context) -> Result<BTreeMap<String, Named>> {
     Ok(found)
 }
 
-/// The one of that name.
+/// The definition of that name.
 pub(crate) fn find(context: &Context, name: &str) -> Result<Named> {
     let mut all = all(context)?;
     let files = files(context)?;
     match all.remove(name) {
         Some(named) => Ok(named),
-        // It is there, and why it cannot be read is the answer.
+        // The file exists, so the error says why it cannot be read.
         None if towline_core::tunnel::check_name(name).is_ok() && files.file(name).exists() => {
             files
                 .read::<Tunnel>(name)
@@ -110,7 +110,7 @@ pub(crate) fn unknown<'n>(name: &str, known: impl Iterator<Item = &'n String>) -
     ))
 }
 
-/// What it means, with its port.
+/// The complete definition, with its port.
 pub(crate) fn definition(context: &Context, named: &Named) -> Result<Definition> {
     let port = match named.tunnel.port {
         Some(port) => port,
@@ -122,7 +122,7 @@ pub(crate) fn definition(context: &Context, named: &Named) -> Result<Definition>
     })
 }
 
-/// The first port that nobody has, here or in another definition.
+/// The first port that is free on this machine and in all other definitions.
 pub(crate) fn free_port(context: &Context, name: &str) -> Result<u16> {
     let mut taken: Vec<u16> = all(context)?
         .values()
@@ -141,7 +141,7 @@ pub(crate) fn free_port(context: &Context, name: &str) -> Result<u16> {
         .ok_or_else(|| Error::refused("no port of this machine is free"))
 }
 
-/// Writes a definition under a name that nobody has.
+/// Writes a definition under a new name.
 pub(crate) fn add(context: &Context, name: &str, tunnel: &Tunnel) -> Result<PathBuf> {
     let files = files(context)?;
     files
@@ -150,17 +150,18 @@ pub(crate) fn add(context: &Context, name: &str, tunnel: &Tunnel) -> Result<Path
 }
 
 pub(crate) fn exists(name: &str, origin: &str) -> Error {
-    Error::refused(format!("tunnel `{name}` exists already ({origin})"))
-        .hint(format!("another name, or first: tow tunnel rm {name}"))
+    Error::refused(format!("tunnel `{name}` exists already ({origin})")).hint(format!(
+        "choose another name, or remove it first: tow tunnel rm {name}"
+    ))
 }
 
-/// Those that are to be open, by name.
+/// The tunnels that are to be open, by name.
 pub(crate) fn wanted(state: &StateFolder) -> Result<Vec<(String, Wanted)>> {
     let folder = state.tunnels();
     let entries = towline_host::filesystem::entries(&folder);
     let entries = entries.map_err(|error| {
         Error::refused(format!(
-            "{} cannot be read, and says which tunnels are open",
+            "{} cannot be read; without it tow does not know which tunnels are open",
             folder.display()
         ))
         .source_error(error)
@@ -176,17 +177,17 @@ pub(crate) fn wanted(state: &StateFolder) -> Result<Vec<(String, Wanted)>> {
     Ok(found)
 }
 
-/// Whether its supervisor lives.
+/// Whether its supervisor is alive.
 pub(crate) fn is_supervised(state: &StateFolder, name: &str) -> bool {
     towline_host::lock::is_held(&state.tunnel(name).join("lock")).unwrap_or(false)
 }
 
-/// How it is, as far as its supervisor has told.
+/// The status that its supervisor last wrote.
 pub(crate) fn status(state: &StateFolder, name: &str) -> Option<TunnelStatus> {
     is_supervised(state, name).then(|| TunnelStatus::read(&state.tunnel(name).join("status")))?
 }
 
-/// The way to the last hop; `None` where a program is the way.
+/// The transport to the last hop; `None` if the tunnel uses a program.
 pub(crate) fn transport(
     state: &StateFolder,
     name: &str,
@@ -196,7 +197,7 @@ pub(crate) fn transport(
         return Ok(None);
     };
     let Some((last, before)) = hops.split_last() else {
-        return Err(Error::bug("a tunnel without a hop"));
+        return Err(Error::bug("the tunnel has no hop"));
     };
     if before.is_empty() {
         return machines::ssh_to(last, definition.ssh_config.as_deref(), state).map(Some);
@@ -218,7 +219,7 @@ pub(crate) fn transport(
     machines::ssh_to(last, file.to_str(), state).map(Some)
 }
 
-/// The files that ssh would read by itself.
+/// The configuration files that ssh would read by itself.
 fn own_config(definition: &Definition) -> Result<Vec<PathBuf>> {
     Ok(match &definition.ssh_config {
         Some(file) => vec![machines::ssh_config_file(file)?],
@@ -229,8 +230,9 @@ fn own_config(definition: &Definition) -> Result<Vec<PathBuf>> {
     })
 }
 
-/// A configuration in which the last hop is reached through the others. The first value counts in
-/// ssh, so the user's own come after ours, but for how new hosts are met.
+/// An ssh configuration in which the last hop is reached through the others. ssh uses the first
+/// value of an option. So our hops come before the user's files, and our rules for new hosts after
+/// them.
 fn hops_config(
     last: &str,
     before: &[String],
@@ -258,7 +260,7 @@ fn hops_config(
     Ok(text)
 }
 
-/// A path in an ssh configuration, where some signs mean something.
+/// Quotes a path for an ssh configuration, where some characters are special.
 pub(crate) fn quoted(path: &Path) -> Result<String> {
     let refused = || {
         Error::config(format!(
@@ -289,7 +291,8 @@ pub(crate) fn supervisor_main(state: &str, name: &str) -> io::Result<()> {
     })
 }
 
-/// The line to whoever started us, if stdin is one. What we start must not have it.
+/// The connection to the process that started us, if stdin is a socket. Our children must not
+/// inherit it.
 fn control_line() -> Option<UnixStream> {
     use rustix::fs::FileType;
     let stat = rustix::fs::fstat(rustix::stdio::stdin()).ok()?;

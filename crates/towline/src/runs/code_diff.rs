@@ -1,4 +1,4 @@
-//! What differs between the code of two runs: which files, and in texts which lines.
+//! Differences between the code of two runs: which files, and which lines of text files.
 
 use crate::context::Context;
 use crate::output;
@@ -12,21 +12,21 @@ use towline_snapshot::read::read_file;
 use towline_snapshot::root::{Root, read_root};
 use towline_snapshot::store::FolderStore;
 
-/// Texts longer than this are only named.
+/// Longer files are named, but their lines are not compared.
 const MAX_TEXT_BYTES: u64 = 1 << 20;
-/// Files whose lines are shown; more are only named.
+/// How many files show their lines; further ones are only named.
 const MAX_SHOWN_FILES: usize = 50;
 
 #[derive(Debug, Default)]
 pub(crate) struct CodeDiff {
-    /// What each side has at the paths that differ.
+    /// The entries of each snapshot at the paths that differ.
     pub(crate) one: BTreeMap<String, String>,
     pub(crate) other: BTreeMap<String, String>,
-    /// Unified, one text per file.
+    /// Unified diffs, one text per file.
     pub(crate) changes: Vec<String>,
 }
 
-/// Compares two snapshots of this machine; nothing, where they are one, or one is not known.
+/// Compares two snapshots on this machine. `None` if they are the same, or one is unknown.
 pub(crate) fn code_diff(
     context: &Context,
     one: Option<&String>,
@@ -104,7 +104,7 @@ fn unified(name: &str, before: &str, after: &str) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Equal for equal content.
+/// A text that is equal for equal content.
 fn describe(entry: &Entry) -> String {
     match &entry.kind {
         Kind::Folder => "folder".to_owned(),

@@ -1,4 +1,4 @@
-//! What the logs and the code of a run tell about its failure.
+//! Explains the failure of a run from its logs and code.
 
 use crate::context::Context;
 use crate::runs::logfiles::{self, TAIL_BYTES};
@@ -14,21 +14,21 @@ use towline_engine::flow::code;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::root::read_root;
 
-/// Ranks whose logs are read.
+/// How many ranks' logs are read.
 const MOST_RANKS: usize = 256;
 
-/// What the logs tell, and whose log it is.
+/// The error in the logs, and the rank whose log it is.
 pub(crate) struct Told {
     pub(crate) whose: LogSource,
     pub(crate) reading: Reading,
-    /// The rank that failed first on record, where its own log shows no error.
+    /// The rank that failed first on record, if its own log shows no error.
     pub(crate) silent: Option<u32>,
-    /// No log of it is on this machine.
+    /// No log of the run is on this machine.
     pub(crate) missing: bool,
 }
 
-/// The logs' account of a failure: that of the first failing rank, unless it only followed another.
-/// Nothing where it did not fail in a program of the user's.
+/// The error of the first failing rank, unless that only followed another rank's error. `None` if
+/// no program of the user failed.
 pub(crate) fn told(context: &Context, record: &RunRecord, ending: &Ending) -> Result<Option<Told>> {
     let found = match ending.cause {
         Some(Cause::SetUp) => of_set_up(context, record)?,
@@ -102,7 +102,7 @@ fn of_ranks(context: &Context, record: &RunRecord, ending: &Ending) -> Result<To
             missing: false,
         });
     }
-    // The order in which they ended is not known beyond the first.
+    // Only the first end is on record, so the other ranks come in order of their number.
     let others = (0..record.world)
         .filter(|rank| *rank != first)
         .take(MOST_RANKS - 1)
@@ -110,7 +110,7 @@ fn of_ranks(context: &Context, record: &RunRecord, ending: &Ending) -> Result<To
     let readings: Vec<(u32, Reading)> = std::iter::once((first, own)).chain(others).collect();
     let own = &readings[0].1;
     let silent = own.consequence_level().is_none().then_some(first);
-    // Of a rank that is not known to have failed, only a cause of its own counts.
+    // A rank that is not known to have failed counts only if its log shows a cause of its own.
     let root = root_cause(&readings).filter(|(rank, reading)| {
         *rank == first || reading.finding.is_some() || reading.consequence_level() == Some(0)
     });
@@ -123,7 +123,8 @@ fn of_ranks(context: &Context, record: &RunRecord, ending: &Ending) -> Result<To
     })
 }
 
-/// Names a file of the run's code as the user knows it: below the code root.
+/// Shortens the path of a file in the run's code to the one that the user knows: below the code
+/// root.
 fn shorten(error: &mut LogError, record: &RunRecord, resolved: Option<&Resolved>) {
     let Some(place) = &mut error.place else {
         return;
@@ -142,7 +143,8 @@ fn shorten(error: &mut LogError, record: &RunRecord, resolved: Option<&Resolved>
     }
 }
 
-/// Whether a module is the user's own, by the code of the run and the folder it was submitted from.
+/// Whether a module is the user's own, from the code of the run and the folder it was submitted
+/// from.
 fn own(context: &Context, module: &str, resolved: &Resolved) -> Option<Own> {
     let top = module.split('.').next().unwrap_or(module);
     let Some(code) = &resolved.code else {
@@ -160,7 +162,8 @@ fn own(context: &Context, module: &str, resolved: &Resolved) -> Option<Own> {
         .filter_map(|entry| std::str::from_utf8(&entry.path).ok())
         .collect();
     let found = modules::find_own(module, &code.workdir, paths.into_iter());
-    // Known without the snapshot too: a file or package beside the script that did not travel.
+    // Found without the snapshot too: a file or package beside the script that the snapshot left
+    // out.
     found.or_else(|| {
         let beside = [code.workdir.as_str(), "", "src"]
             .into_iter()
@@ -179,9 +182,9 @@ fn own(context: &Context, module: &str, resolved: &Resolved) -> Option<Own> {
     })
 }
 
-/// In a folder that a run starts in as it is: there, in `src`, and in folders right below.
+/// Searches a folder that a run starts in: the folder itself, `src`, and its direct subfolders.
 fn find_in_folder(module: &str, folder: &Path) -> Option<Own> {
-    /// Entries of one folder that are looked at.
+    /// How many entries of one folder are searched.
     const MAX_FOLDER_ENTRIES: usize = 1000;
     let names = |folder: &Path| -> Vec<String> {
         let entries = std::fs::read_dir(folder)

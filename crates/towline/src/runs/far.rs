@@ -1,4 +1,4 @@
-//! Runs on far clusters, as verbs see them: carried over, kept in sight, their logs brought here.
+//! Runs on far clusters, for verbs: submitting, refreshing, fetching logs and files.
 
 use crate::context::Context;
 use crate::output;
@@ -20,10 +20,10 @@ use towline_wire::cluster::ClusterStatus;
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
 
-/// How long logs may take to come before what is here is shown.
+/// How long to wait for new logs before the local copy is shown.
 const LOGS_TIMEOUT: Duration = Duration::from_secs(60);
-/// An active cluster is looked at every few seconds; one that was not for this long does not
-/// answer, or nobody asked.
+/// The daemon looks at an active cluster every few seconds. A cluster without a look for this long
+/// does not answer, or nobody asked.
 const QUIET_MILLIS: u64 = 30_000;
 
 /// Whether a run is on another machine than this.
@@ -33,7 +33,7 @@ pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
         .is_some_and(|submission| !submission.plan.is_here()))
 }
 
-/// Where a far run lies on its cluster: its folder, and its code where that is kept.
+/// The places of a far run on its cluster: its folder, and its code if that is stored.
 pub(crate) fn places(
     context: &Context,
     history: &History,
@@ -42,12 +42,12 @@ pub(crate) fn places(
     if !is_far(history, &record.id)? {
         return Ok(None);
     }
-    // A cluster that the configuration does not know any more cannot say.
+    // A cluster that the configuration does not name any more has no known place.
     let cluster = context.cluster(&record.cluster).ok();
     Ok(cluster.and_then(|cluster| cluster.run_folder(&record.id)))
 }
 
-/// What is shown of a far run is as old as what was last heard of its cluster.
+/// Marks a far run as stale if its cluster has not answered lately.
 pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
     let status = match ClusterStatus::read(&state.cluster(&record.cluster, "status")) {
         Ok(Some(status)) => status,
@@ -55,7 +55,7 @@ pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
         Err(error) => {
             record.freshness = Freshness::Stale {
                 since: record.created,
-                why: format!("when it was last heard of cannot be read: {error}"),
+                why: format!("the time of its cluster's last answer cannot be read: {error}"),
             };
             return;
         }
@@ -64,14 +64,14 @@ pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
     let age = towline_host::clock::now().since(seen);
     let why = status
         .trouble
-        .or_else(|| (age > QUIET_MILLIS).then(|| "it was not heard of since".to_owned()));
+        .or_else(|| (age > QUIET_MILLIS).then(|| "its cluster has not answered since".to_owned()));
     if let Some(why) = why {
         record.freshness = Freshness::Stale { since: seen, why };
     }
 }
 
-/// Brings what is new of a far run's logs; where its cluster cannot be reached that is said, and
-/// what is here is shown.
+/// Fetches the new log bytes of a far run. If its cluster cannot be reached, a warning says so, and
+/// the local copy is shown.
 pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> Result<()> {
     if !is_far(history, run)? {
         return Ok(());
@@ -89,7 +89,7 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::Unreachable => {
             output::status(&format!(
-                "warning: {error}; what follows was brought before"
+                "warning: {error}; the lines below were fetched earlier"
             ));
             Ok(())
         }
@@ -97,8 +97,8 @@ pub(crate) fn bring_logs(context: &Context, history: &History, run: &RunId) -> R
     }
 }
 
-/// Asks something that only the cluster of a run knows. What keeps it from answering is told after
-/// a moment; it is not waited for longer than `limit`.
+/// Sends a request that only a run's cluster can answer, and waits at most `limit`. After a moment
+/// the user is told what blocks the answer.
 pub(crate) fn ask_cluster(
     context: &Context,
     cluster: &str,
@@ -132,8 +132,8 @@ fn trouble(state: &StateFolder, cluster: &str, since: Moment) -> Option<String> 
         .filter(|_| status.at.is_some_and(|at| at >= since))
 }
 
-/// Has a run's cluster asked now. Where it does not answer, what is known stays as old as it is,
-/// which every verb says.
+/// Makes the daemon look at a run's cluster now. If the cluster does not answer, the facts stay as
+/// old as they are, and every verb says so.
 pub(crate) fn look_now(context: &Context, cluster: &str, run: &RunId) -> Result<()> {
     match ask_cluster(
         context,
@@ -146,8 +146,8 @@ pub(crate) fn look_now(context: &Context, cluster: &str, run: &RunId) -> Result<
     }
 }
 
-/// What the platform wrote of a run that failed before any rank printed something. What cannot be
-/// asked now is one thing less to tell.
+/// The platform's own messages about a run that failed before any rank printed something. Empty if
+/// they cannot be read now.
 pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecord) -> Vec<String> {
     let has_failed = record.state.phase == Phase::Ended(Outcome::Failed);
     let is_far = is_far(history, &record.id).unwrap_or(false);
@@ -168,7 +168,7 @@ pub(crate) fn last_words(context: &Context, history: &History, record: &RunRecor
     lines.unwrap_or_default()
 }
 
-/// Brings files of a run's folder from its cluster: below where it started, else below its code,
+/// Downloads files of a run's folder from its cluster: below its start folder, else below its code,
 /// else below the folder itself.
 pub(crate) fn get(
     context: &Context,
@@ -180,21 +180,20 @@ pub(crate) fn get(
     let cluster = context.cluster(&record.cluster)?;
     if cluster.is_here() {
         return Err(Error::refused(format!(
-            "cluster `{}` is not what it was",
+            "cluster `{}` is now of another kind",
             record.cluster
         )));
     }
     let run = RunRef::known(&record.id, &record.state);
     cluster.sign_in()?;
     let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
-    // All are found before any is brought.
+    // Find all files before downloading any.
     let mut found = Vec::new();
     for path in paths {
         let text = |whole: &Path| {
-            whole
-                .to_str()
-                .map(str::to_owned)
-                .ok_or_else(|| Error::refused("names that are not UTF-8 cannot be brought"))
+            whole.to_str().map(str::to_owned).ok_or_else(|| {
+                Error::refused("files whose names are not UTF-8 cannot be downloaded")
+            })
         };
         let mut listed = None;
         for root in &roots {
@@ -214,7 +213,7 @@ pub(crate) fn get(
     let mut copied = Vec::new();
     for (path, (place, entries)) in found {
         for entry in entries {
-            // Without its dots: `x/.` cannot be made before `x`.
+            // Without `.` components, because `x/.` cannot be created before `x`.
             let below: PathBuf = path
                 .components()
                 .filter(|part| matches!(part, Component::Normal(_)))
@@ -256,7 +255,7 @@ fn bring(
         std::fs::create_dir_all(parent).map_err(failed)?;
     }
     if let Some(link) = &entry.link {
-        // A link could lead anywhere: it is copied as what it is.
+        // A link could lead anywhere, so the link itself is copied.
         return match std::os::unix::fs::symlink(link, target) {
             Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(failed(error)),
             _ => Ok(()),
@@ -278,10 +277,10 @@ fn bring(
     })
 }
 
-/// Nothing is written through a link that leads out of the folder where everything goes: an earlier
-/// copy of what a job made may have left one there.
+/// Refuses to write through a link that leads out of the target folder: an earlier download of a
+/// job's files may have left one there.
 pub(crate) fn check_inside(within: &Path, target: &Path) -> Result<()> {
-    // Where nothing is yet there is no link either.
+    // A folder that does not exist yet contains no link.
     let (Ok(root), Some(parent)) = (within.canonicalize(), target.parent()) else {
         return Ok(());
     };
@@ -305,8 +304,8 @@ pub(crate) fn check_inside(within: &Path, target: &Path) -> Result<()> {
     Err(error.hint("remove it, or choose another folder with --to"))
 }
 
-/// Makes a file under a name beside its own, and gives it its own when it is whole: what is cut
-/// short leaves nothing.
+/// Makes a file under a temporary name, and renames it when it is complete: an interruption leaves
+/// no partial file.
 pub(crate) fn whole(target: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(target.file_name().unwrap_or_default());

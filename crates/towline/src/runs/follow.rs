@@ -1,8 +1,8 @@
-//! Following a run: bytes as they are written, over every attempt, until the end.
+//! Follows a run: shows log bytes as they are written, over every attempt, until the end.
 //!
-//! The daemon tells where the run stands, the kernel tells that a log has grown; the bytes are
-//! read from the file itself, from where we were. An attempt counts as over only when the history
-//! says so, and its logs are read once more after that: nothing is left behind.
+//! The daemon reports the state of the run, and the kernel reports that a log has grown. The bytes
+//! are read from the file itself, from the last position on. An attempt is over only when the
+//! history says so, and its logs are read once more after that: no byte is missed.
 
 mod lines;
 mod waiting;
@@ -25,7 +25,7 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 pub(crate) use waiting::{wait_for, wait_for_end};
 
-/// Read at once; a log of any size passes through this much memory.
+/// How much is read at once: a log of any size needs only this much memory.
 const LOG_CHUNK_BYTES: usize = 1 << 20;
 
 /// What to show of a run.
@@ -37,9 +37,9 @@ pub(crate) struct View {
     pub(crate) attempt: u32,
     pub(crate) one_attempt: bool,
     pub(crate) grep: Option<regex::bytes::Regex>,
-    /// Stop when what is there has been shown.
+    /// Go on until the run has ended; if not, stop after the present bytes.
     pub(crate) follow: bool,
-    /// Tell on stderr what happens to the run.
+    /// Report the run's progress on stderr.
     pub(crate) narrate: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Followed {
     Ended(RunState),
     /// The user pressed Ctrl-C: the run goes on.
     Detached,
-    /// What was there has been shown.
+    /// All present bytes have been shown.
     Shown,
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         if let Some(conversation) = &mut daemon
             && !follower.hear(conversation)?
         {
-            // It went away: the next one knows as much.
+            // The daemon exited: connect to the next one.
             daemon = Some(follower.connect()?);
             continue;
         }
@@ -119,7 +119,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
     }
 }
 
-/// Readable once Ctrl-C was pressed.
+/// A socket that becomes readable when the user presses Ctrl-C.
 pub(crate) fn interrupts() -> Result<UnixStream> {
     let failed = |error| Error::bug("signals cannot be watched").source_error(error);
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
@@ -137,21 +137,20 @@ struct Follower<'a> {
     attempt: u32,
     offsets: HashMap<(u32, LogSource), u64>,
     partial: BTreeMap<LogSource, Lines>,
-    /// Several logs are watched on a terminal: progress bars are shown as they are drawn, one over
-    /// the other.
+    /// Several logs are shown on a terminal: progress bars are drawn one over the other.
     draws_over: bool,
     watch: Option<OwnedFd>,
-    /// The user knows that it waits.
+    /// The user was told that the run waits.
     told: bool,
     begun: Instant,
     trouble: Trouble,
 }
 
-/// How often somebody who waits is told that the daemon is in trouble.
+/// How often a waiting user is told that the daemon is in trouble.
 const TROUBLE_EVERY: Duration = Duration::from_secs(2);
 
-/// What keeps the daemon from writing down what happens. Whoever waits for it is told once, and
-/// told when it is over.
+/// What keeps the daemon from writing the history. A waiting user is told once, and again when it
+/// is over.
 #[derive(Debug)]
 struct Trouble {
     looked: Instant,
@@ -180,7 +179,7 @@ impl Trouble {
         if status.trouble != self.told {
             match &status.trouble {
                 Some(why) => output::status(&format!("waiting: {why}")),
-                None => output::status("that is over; going on"),
+                None => output::status("the trouble is over; going on"),
             }
             self.told = status.trouble;
         }
@@ -202,7 +201,7 @@ impl Follower<'_> {
         Ok(conversation)
     }
 
-    /// Takes in what the daemon has said. `false` when it hung up before the run's end.
+    /// Handles the daemon's replies. `false` if it hung up before the run's end.
     fn hear(&mut self, conversation: &mut Conversation) -> Result<bool> {
         let lost =
             |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
@@ -255,14 +254,14 @@ impl Follower<'_> {
         }
     }
 
-    /// Whether nothing will be written to the current attempt's logs any more.
+    /// Whether the logs of the current attempt are complete.
     fn attempt_is_over(&self) -> bool {
         self.state.phase.is_ended()
             || self.state.attempt > self.attempt
             || (self.state.attempt == self.attempt && self.state.runner.is_none())
     }
 
-    /// On a terminal, silence for longer than a blink is explained.
+    /// On a terminal, explains a silence that lasts longer than a moment.
     fn tell_that_it_waits(&mut self) {
         let waits =
             self.state.phase == towline_core::state::Phase::Queued && self.state.runner.is_none();
@@ -302,7 +301,7 @@ impl Follower<'_> {
         });
     }
 
-    /// Shows everything that is there.
+    /// Shows all new bytes.
     fn drain(&mut self) -> Result<()> {
         for source in self.view.sources.clone() {
             loop {
@@ -340,7 +339,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Sleeps until something may be new. `true` when the user wants to leave.
+    /// Sleeps until something may be new. `true` if the user pressed Ctrl-C.
     fn wait(&self, daemon: Option<&Conversation>, interrupts: Option<&UnixStream>) -> Result<bool> {
         let mut descriptors = Vec::with_capacity(3);
         if let Some(stream) = interrupts {
@@ -355,7 +354,7 @@ impl Follower<'_> {
         if let Some(watch) = &self.watch {
             descriptors.push(PollFd::new(watch, PollFlags::IN));
         }
-        // Where the kernel does not tell, look often.
+        // Without inotify, look often.
         let millis = match (self.watch.is_some(), self.state.runner.is_none(), self.told) {
             (_, true, false) => 300,
             (true, ..) | (_, true, true) => 1000,

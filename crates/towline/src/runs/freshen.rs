@@ -1,6 +1,6 @@
-//! The truth a moment before it is written down: what runners put into their journals tells how
-//! their runs stand, also when no daemon is there or one is just coming up. Where none is, the
-//! next is started on the way, to write it down and carry the queue forward.
+//! Reads the newest state of active runs from the journals of their runners, even if no daemon runs
+//! or one is just starting. If there is no daemon, one is started, which records that state and
+//! goes on with the queue.
 
 use crate::context::Context;
 use towline_core::Result;
@@ -75,7 +75,7 @@ fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -
         }
         return Ok(());
     };
-    // The same rule as the daemon's: an attempt that another follows is not the end of the run.
+    // The same rule as in the daemon: an attempt that will be retried does not end the run.
     let policy = history
         .submission_of(&record.id)?
         .and_then(|submission| submission.plan.resolved.retry);

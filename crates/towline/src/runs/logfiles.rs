@@ -8,7 +8,8 @@ use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending};
 use towline_core::why::last_lines;
 use towline_core::{Error, Result};
-use towline_wire::layout::{StateFolder, log_name, parse_log_name};
+use towline_wire::layout::StateFolder;
+use towline_wire::log_name::LogName;
 
 #[derive(Debug, Clone)]
 pub(crate) struct LogFile {
@@ -31,10 +32,10 @@ pub(crate) fn list(state: &StateFolder, run: &RunId) -> Result<Vec<LogFile>> {
         })?
         .into_iter()
         .filter_map(|entry| {
-            let (attempt, source) = parse_log_name(entry.file_name().to_str()?)?;
+            let log = LogName::from_file(entry.file_name().to_str()?)?;
             Some(LogFile {
-                attempt,
-                source,
+                attempt: log.attempt,
+                source: log.source,
                 path: entry.path(),
             })
         })
@@ -69,7 +70,7 @@ pub(crate) fn tail_lines(path: &Path, lines: usize) -> io::Result<Vec<u8>> {
         if breaks.len() >= lines {
             return Ok(bytes[breaks[breaks.len() - lines] + 1..].to_vec());
         }
-        // A line of many megabytes is shown by its end.
+        // For a line of many megabytes only its end is shown.
         if start == 0 || window >= 8 << 20 {
             return Ok(bytes);
         }
@@ -77,7 +78,7 @@ pub(crate) fn tail_lines(path: &Path, lines: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The last `size` bytes of a file; nothing when it is not there.
+/// The last `size` bytes of a file; empty if there is no file.
 pub(crate) fn tail_bytes(path: &Path, size: u64) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;
@@ -90,12 +91,12 @@ pub(crate) fn tail_bytes(path: &Path, size: u64) -> Vec<u8> {
     read().unwrap_or_default()
 }
 
-/// How much of a log's end is read for its cause.
+/// How many bytes at the end of a log are searched for the cause.
 pub(crate) const TAIL_BYTES: u64 = 256 << 10;
-/// Lines of a set-up that failed that are shown at once: nobody has seen them.
+/// How many last lines of a failed set-up are shown, because nobody has seen them yet.
 const LAST_LINES: usize = 5;
 
-/// The end of what was said before any rank began, where that is what failed.
+/// The last lines of the set-up logs, if the run failed before any rank began.
 pub(crate) fn before_it_began(
     state: &StateFolder,
     run: &RunId,
@@ -115,7 +116,7 @@ pub(crate) fn before_it_began(
             .parse()
             .ok()
     });
-    // The ending itself is told in any case.
+    // The ending is shown in any case, even without logs.
     let logs = list(state, run)
         .unwrap_or_default()
         .into_iter()
@@ -123,7 +124,7 @@ pub(crate) fn before_it_began(
     let mut nodes: Vec<LogFile> = logs
         .filter(|log| matches!(log.source, LogSource::SetUp(_)))
         .collect();
-    // The node that failed, where that is known; else the first that said something.
+    // The node that failed, if that is known; else the first node with output.
     nodes.sort_by_key(|log| failed.is_some_and(|node| log.source != LogSource::SetUp(node)));
     let said = |log: &LogFile| {
         Some(last_lines(&tail_bytes(&log.path, TAIL_BYTES), LAST_LINES))
@@ -132,10 +133,10 @@ pub(crate) fn before_it_began(
     nodes.iter().find_map(said).unwrap_or_default()
 }
 
-/// Brings the copy of a log in `assets/<run>/` up to date by appending what is new. A copy that
-/// is longer than its log (the job truncated it) is made anew, and that is told.
+/// Appends the new bytes of a log to its copy in `assets/<run>/`. A copy that is longer than its
+/// log (the job truncated it) is made again; the result says so.
 pub(crate) fn copy_new_bytes(log: &LogFile, to: &Path) -> Result<(PathBuf, bool)> {
-    let target = to.join(log_name(log.attempt, log.source));
+    let target = to.join(LogName::new(log.attempt, log.source).file());
     let failed = |error| {
         Error::refused(format!("{} cannot be written", target.display())).source_error(error)
     };

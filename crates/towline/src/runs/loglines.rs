@@ -1,20 +1,19 @@
-//! Cutting a log into lines as its bytes come, in bounded memory and in time that grows with the
-//! bytes alone.
+//! Cuts a log into lines as its bytes come, in bounded memory and linear time.
 
 /// A longer line counts as several.
 pub(crate) const LONGEST_LINE_BYTES: usize = 4 << 20;
 
-/// What a piece of a log ended with.
+/// How a piece of a log ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     Newline,
     /// A carriage return: a progress bar draws over what it has drawn.
     Return,
-    /// Nothing: the line is too long and goes on in the next piece.
+    /// Without a line end: the line is too long and goes on in the next piece.
     Cut,
 }
 
-/// The part of a line that has come so far.
+/// The incomplete line at the end of the bytes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     pending: Vec<u8>,
@@ -30,12 +29,12 @@ impl Lines {
         }
     }
 
-    /// Takes new bytes, and gives every piece that is whole now, without what it ended with.
+    /// Takes new bytes, and passes on every complete piece without its line end.
     pub(crate) fn feed(&mut self, mut bytes: &[u8], mut give: impl FnMut(&[u8], End)) {
         while !bytes.is_empty() {
             let room = LONGEST_LINE_BYTES - self.pending.len();
             let within = &bytes[..bytes.len().min(room)];
-            // Only what is new is searched: what is pending has no end in it.
+            // Search only the new bytes, because the pending ones contain no line end.
             let found = within
                 .iter()
                 .position(|byte| *byte == b'\n' || (self.returns && *byte == b'\r'));
@@ -56,7 +55,7 @@ impl Lines {
         }
     }
 
-    /// What has come of a line that never ended.
+    /// The bytes of a last line without a line end.
     pub(crate) fn rest(self) -> Vec<u8> {
         self.pending
     }

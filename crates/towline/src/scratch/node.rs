@@ -1,5 +1,5 @@
-//! A run's node as a machine: an alias of ours, pinned to where the run is now, so that a
-//! connection that was made for another node is not taken for one to this.
+//! A run's node as a machine: one of our aliases, pinned to the run's present node, so that a
+//! connection to an earlier node is not reused.
 
 use crate::context::Context;
 use crate::reach;
@@ -34,7 +34,7 @@ pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
     machines::ssh_to(&name, file.to_str(), state)
 }
 
-/// What runs that have ended left in the file does not count.
+/// Whether the alias is in the file; entries of ended runs do not count.
 fn is_listed(context: &Context, alias: &str) -> Result<bool> {
     aliases::write(context)?;
     let text = std::fs::read_to_string(aliases::file(context)?).unwrap_or_default();
@@ -45,7 +45,7 @@ fn is_listed(context: &Context, alias: &str) -> Result<bool> {
     }))
 }
 
-/// Ends the connections that were made to the nodes of a run, which is about to leave them.
+/// Closes the connections to the nodes of a run that is about to release them.
 pub(crate) fn hang_up(context: &Context, run: &RunId) {
     let Ok(state) = context.state() else { return };
     let begin = format!("tow-{}.", run.short());

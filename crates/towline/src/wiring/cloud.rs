@@ -10,8 +10,7 @@ use towline_io::azure::seam::AzureCloud;
 use towline_io::network::Network;
 use towline_wire::layout::StateFolder;
 
-/// `variables` are where references such as `env:NAME` lead, and identities of the platform are
-/// found.
+/// `variables` resolve references such as `env:NAME`, and hold the platform's identity variables.
 pub(crate) fn open(
     name: &str,
     cluster: &AzuremlConfig,

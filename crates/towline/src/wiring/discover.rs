@@ -1,4 +1,4 @@
-//! What a service lets the user use, and what to write into the configuration for it.
+//! Lists what a service lets the user use, and what to write into the configuration for it.
 
 use crate::commands::Report;
 use crate::context::Context;
@@ -11,7 +11,7 @@ fn report(answer: Answer) -> Report {
     Report::new(page::render(&answer.page), &answer.value).hint(answer.hint)
 }
 
-/// Signed in as a cluster says: the one named, else the default one or the first that can be asked.
+/// Signs in as a cluster says: the named one, else the default one, else the first that can list.
 pub(crate) fn discover(context: &Context, cluster: Option<&str>) -> Result<Report> {
     let layers = context.layers()?;
     let can_be_asked = |name: &&str| {

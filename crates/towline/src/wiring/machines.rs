@@ -1,4 +1,4 @@
-//! Reaching other machines: which one, by which way, and with which program.
+//! Connections to other machines: which machine, by which route, and with which program.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ pub(crate) fn home() -> Result<PathBuf> {
         .ok_or_else(|| Error::refused("HOME is not set"))
 }
 
-/// This machine, as one that commands are run on.
+/// This machine as a transport.
 pub(crate) fn here() -> Result<Arc<dyn Transport>> {
     Ok(Arc::new(LocalTransport::new(home()?)))
 }
 
-/// A path that may begin with the home.
+/// Expands `~/` at the beginning of a path.
 pub(crate) fn expand(path: &str) -> Result<PathBuf> {
     Ok(match path.strip_prefix("~/") {
         Some(below) => home()?.join(below),
@@ -32,7 +32,7 @@ pub(crate) fn expand(path: &str) -> Result<PathBuf> {
     })
 }
 
-/// A configuration of ssh as the user wrote it: `~/` is the home, `$USER` the user of this machine.
+/// The path of an ssh configuration: `~/` is the home, `$USER` the user of this machine.
 pub(crate) fn ssh_config_file(path: &str) -> Result<PathBuf> {
     if !path.split('/').any(|part| part == "$USER") {
         return expand(path);
@@ -63,7 +63,7 @@ pub(crate) fn ssh_to(
     SshTransport::new(host, file, sockets(state)?, known_hosts)
 }
 
-/// The way to a host that has a datastore.
+/// The route to a host that has a datastore.
 pub(crate) fn route(host: &str, ssh_config: Option<&str>) -> Result<Route> {
     let state = StateFolder::new(surroundings::state_folder()?);
     let transport = ssh_to(host, ssh_config, &state)?;
@@ -75,11 +75,10 @@ pub(crate) fn route(host: &str, ssh_config: Option<&str>) -> Result<Route> {
     })
 }
 
-/// A folder for control sockets, whose paths must be short: the user's own for such things, else
-/// ours.
+/// A folder for control sockets, whose paths must be short: the user's runtime folder, else ours.
 fn sockets(state: &StateFolder) -> Result<PathBuf> {
     let own = rustix::process::getuid().as_raw();
-    // Two histories of one user are two users of a host, each with its own connection.
+    // Two state folders of one user must not share a connection.
     let state_name = Digest::of(state.root().as_os_str().as_encoded_bytes()).short();
     let candidates = surroundings::variable_os("XDG_RUNTIME_DIR")
         .map(|folder| Path::new(&folder).join("towline"))
@@ -99,7 +98,7 @@ fn sockets(state: &StateFolder) -> Result<PathBuf> {
     })
 }
 
-/// This program, and the hash of its bytes: read again only when the file is another.
+/// This program, and the hash of its bytes, which is computed again only if the file has changed.
 pub(crate) fn own_program(state: &StateFolder) -> Result<OwnProgram> {
     use std::os::unix::fs::MetadataExt;
     let path = PathBuf::from("/proc/self/exe");

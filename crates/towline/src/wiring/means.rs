@@ -1,5 +1,5 @@
-//! The ways out of this machine, for whatever kind of cluster needs one: ssh, the services of a
-//! cloud, this program itself.
+//! The connections that any kind of cluster may need: ssh, the services of a cloud, this program
+//! itself.
 
 use crate::wiring::machines;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Threads that cannot be made: a limit on processes, as login nodes have it, is told as an error
-//! and never as a panic.
+//! Threads that cannot be started, because of a limit on processes as on login nodes, give an error
+//! and never a panic.
 
 use crate::diagnose;
 use std::any::Any;
@@ -10,19 +10,19 @@ use tokio::runtime::{Builder, Runtime};
 use towline_core::error::THREADS_HINT;
 use towline_core::{Error, Result};
 
-/// What the standard library and tokio say in their panics.
+/// Parts of the panic messages of the standard library and tokio.
 const NO_THREAD: [&str; 2] = ["failed to spawn thread", "OS can't spawn"];
 
 pub(crate) fn none(error: io::Error) -> Error {
-    Error::refused("no thread can be made")
+    Error::refused("no thread can be started")
         .source_error(error)
         .hint(THREADS_HINT)
 }
 
-/// The runtime of data verbs. Tokio panics where it cannot make its threads.
+/// The runtime of data verbs. Tokio panics if it cannot start its threads.
 pub(crate) fn runtime() -> Result<Runtime> {
-    // Tokio's panic comes when some of its threads are there; so the number it wants is tried
-    // first.
+    // Tokio panics when only some of its threads could be started, so we first try to start as
+    // many.
     let tried: Vec<_> = (0..=WORKER_THREADS)
         .map(|_| std::thread::Builder::new().spawn(std::thread::park))
         .collect();
@@ -53,7 +53,7 @@ const WORKER_THREADS: usize = 2;
 pub(crate) fn without_panics(json: bool, verb: impl FnOnce() -> ExitCode) -> ExitCode {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // Where no thread can be made the message below says all there is to say.
+        // If no thread can be started, the message below is enough.
         if !is_no_thread(text_of(panic.payload())) {
             usual(panic);
         }

@@ -1,4 +1,4 @@
-//! Asking whether a project's configuration may do more than describe jobs.
+//! Asks whether a project's configuration may do more than describe jobs.
 
 use crate::output;
 use towline_core::{Error, Result};
@@ -6,10 +6,10 @@ use towline_engine::layers::{Sources, Untrusted};
 use towline_engine::privilege::Privilege;
 use towline_engine::trust::Trusted;
 
-/// Privileged keys that are shown at most.
+/// How many privileged keys are shown at most.
 const SHOWN_KEYS: usize = 30;
 
-/// One line: what does not count, and how it would.
+/// One line: the keys without effect, and how to trust them.
 pub(crate) fn summary(untrusted: &Untrusted) -> String {
     format!(
         "{} is not trusted, so {} do not count; look at it: tow trust {}",
@@ -34,7 +34,7 @@ fn keys(untrusted: &Untrusted) -> String {
     }
 }
 
-/// What trusting it would allow, line by line.
+/// The effects of trusting a file, line by line.
 pub(crate) fn description(untrusted: &Untrusted) -> String {
     let mut text = format!("{} does more than describe jobs:\n", untrusted.shown);
     let shown = untrusted.privileges.iter().take(SHOWN_KEYS);
@@ -60,7 +60,7 @@ pub(crate) fn description(untrusted: &Untrusted) -> String {
     text
 }
 
-/// Asks the user, if one is there. Without a yes nothing is done.
+/// Asks the user, if there is one. Without a yes nothing is done.
 pub(crate) fn ask(sources: &Sources, all: &[Untrusted]) -> Result<()> {
     for untrusted in all {
         if !output::can_ask() {
@@ -87,7 +87,7 @@ pub(crate) fn ask(sources: &Sources, all: &[Untrusted]) -> Result<()> {
     Ok(())
 }
 
-/// Remembers that the user agreed to this content.
+/// Records that the user agreed to this content.
 pub(crate) fn agree(sources: &Sources, untrusted: &Untrusted) -> Result<()> {
     Trusted::of(sources.user_folder.as_deref()).add(
         &untrusted.folder,

@@ -243,7 +243,7 @@ fn expired_and_halved_answers_lose_no_byte_of_a_log() {
     let closed = lab.tow(["logs", RUN]);
     assert!(!closed.stdout.contains("<?xml"), "{closed:?}");
     assert!(
-        closed.stderr.contains("does not let in") && !closed.stderr.contains("role"),
+        closed.stderr.contains("the storage refuses the URL") && !closed.stderr.contains("role"),
         "{closed:?}"
     );
     lab.aml

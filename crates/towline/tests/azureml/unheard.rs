@@ -109,7 +109,7 @@ fn an_abort_that_is_refused_is_said_and_makes_nothing_stale() {
     );
     let why = lab.tow(["why", &theirs]).ok();
     assert!(
-        why.stdout.contains("its abort was refused")
+        why.stdout.contains("its cancel was refused")
             && why.stdout.contains("AzureML Data Scientist"),
         "{why:?}"
     );

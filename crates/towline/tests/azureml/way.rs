@@ -190,7 +190,8 @@ fn storage_that_cannot_be_reached_is_named_by_submit_why_and_doctor() {
         begun.elapsed()
     );
     assert!(
-        submitted.stderr.contains(&host) && submitted.stderr.contains("is written down"),
+        submitted.stderr.contains(&host)
+            && submitted.stderr.contains("is recorded and will be sent"),
         "{}",
         submitted.stderr
     );

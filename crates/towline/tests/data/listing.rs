@@ -55,7 +55,7 @@ fn what_begins_with_a_path_is_listed_where_nothing_has_its_whole_name() {
         );
         let said = home.tow(["ls", &at("voc")]).ok();
         assert!(
-            said.stderr.contains("nothing is called") && said.stdout.contains("voc2012/"),
+            said.stderr.contains("nothing has the whole name") && said.stdout.contains("voc2012/"),
             "{said:?}"
         );
         let missing = home.tow(["ls", &at("coco")]);

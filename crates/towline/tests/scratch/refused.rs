@@ -240,7 +240,7 @@ fn an_interval_that_is_too_short_or_none() {
     refused(&home, &["auto", "--every", "soon"], 120, &[]);
     refused(&home, &["auto", "--every", "1h", "--off"], 120, &[]);
     let off = home.tow(["scratch", "auto", "--off"]).ok();
-    assert!(off.stdout.contains("it was not on"), "{off:?}");
+    assert!(off.stdout.contains("were not on"), "{off:?}");
     home.configure("workspaces:\n  odd: {path: /scratch/odd, every: 1s}\n");
     refused(
         &home,
@@ -327,7 +327,7 @@ fn a_file_that_may_not_be_read_is_named() {
         output.code == 123
             && output
                 .stdout
-                .contains("NOT backed up, for it may not be read: secret"),
+                .contains("NOT backed up, because it cannot be read: secret"),
         "{output:?}"
     );
     let row = &backups(&home, "work")[0];

@@ -336,7 +336,7 @@ fn what_slurm_has_not_said_yet_is_not_made_up() {
         let id = lab.home.submit_file("script: sleep 100\n", &[]);
         let why = lab.tow(["why", &id]).ok();
         assert!(
-            !why.stdout.contains("nothing") && !why.stderr.contains("cannot be asked"),
+            !why.stdout.contains("nothing") && !why.stderr.contains("cannot be reached now"),
             "{why:?}"
         );
         let told = [

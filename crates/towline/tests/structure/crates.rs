@@ -6,21 +6,22 @@ use std::fs;
 
 /// Each crate, and those that it may see. A name that is missing here is a new crate: draw its
 /// arrows.
-const MAY_SEE: [(&str, &[&str]); 16] = [
+const MAY_SEE: [(&str, &[&str]); 17] = [
     ("core", &[]),
     ("host", &["core"]),
     ("wire", &["core"]),
     ("samples", &[]),
     ("client", &["core", "host", "wire"]),
     ("import", &["core"]),
+    ("slurm", &["core"]),
     ("snapshot", &["core", "host"]),
     ("io", &["core", "host", "wire"]),
-    ("backends", &["client", "core", "host", "wire"]),
+    ("backends", &["client", "core", "host", "slurm", "wire"]),
     (
         "engine",
         &["client", "core", "host", "import", "snapshot", "wire"],
     ),
-    ("runner", &["core", "host", "snapshot", "wire"]),
+    ("runner", &["core", "host", "slurm", "snapshot", "wire"]),
     (
         "workspace",
         &["client", "core", "host", "io", "snapshot", "wire"],
@@ -28,7 +29,7 @@ const MAY_SEE: [(&str, &[&str]); 16] = [
     (
         "server",
         &[
-            "backends", "core", "engine", "host", "runner", "snapshot", "wire",
+            "backends", "core", "engine", "host", "runner", "slurm", "snapshot", "wire",
         ],
     ),
     (

@@ -159,7 +159,7 @@ fn what_was_open_is_open_again_after_a_restart() {
     assert_says(
         &home.tow(["tunnel", "rm", "box"]),
         123,
-        &["config.yaml:2", "take it out there"],
+        &["config.yaml:2", "remove it there"],
     );
     home.tow(["tunnel", "close", "--all"]).ok();
     nothing_is_left(&home);

@@ -110,7 +110,7 @@ fn a_link_is_followed_and_stays_a_link() {
     assert_says(
         &home.tow(["tunnel", "include", "--yes"]),
         123,
-        &["a link to what is not there"],
+        &["a link to a file that does not exist"],
     );
 }
 
@@ -138,7 +138,7 @@ fn no_second_line_in_whatever_spelling_the_first_is() {
         assert_says(
             &home.tow(["tunnel", "include", "--remove", "--yes"]),
             123,
-            &["words that are not ours", "by hand"],
+            &["a spelling that is not ours", "by hand"],
         );
     }
 }

@@ -354,7 +354,7 @@ fn a_malformed_file_is_named_with_line_and_column_and_nothing_is_written() {
         (
             "act",
             "env: {\"bad name\": 1}\n",
-            ":1:7: `env`: `bad name` is no name",
+            ":1:7: `env`: `bad name` is not the name",
         ),
         (
             "act",
@@ -468,7 +468,7 @@ fn a_malformed_file_is_named_with_line_and_column_and_nothing_is_written() {
             "toolkit",
             "{\"experiment\": {\"script\": \
                 [\"x\"]},\n \"io\": [{\"name\": \"a\", \"datastore\": \"b\", \"mode\": \"fly\"}]}",
-            ":2:49: `fly` is no mode",
+            ":2:49: `fly` is not a mode",
         ),
         (
             "toolkit",
@@ -487,7 +487,7 @@ fn a_malformed_file_is_named_with_line_and_column_and_nothing_is_written() {
                 [\"x\"]}, \"cluster\": {\"virtual_cluster\": \"v\", \"node_count\": -1}}",
             ":1:85: `cluster.node_count` must be a whole number",
         ),
-        ("sbatch", "echo hello\n", ":1:1: this is no batch script"),
+        ("sbatch", "echo hello\n", ":1:1: this is not a batch script"),
         (
             "sbatch",
             "#!/bin/sh\n#SBATCH --nodes=abc\necho\n",

@@ -6,6 +6,7 @@ use towline_core::cluster::LogSource;
 use towline_wire::crew::{self, keys};
 use towline_wire::layout::{self, StateFolder};
 use towline_wire::line::OwnProgram;
+use towline_wire::log_name::LogName;
 use towline_wire::stage::{self, Holder, Record, StageFolder};
 use towline_wire::{daemon, site, tunnel, workspace};
 
@@ -79,8 +80,8 @@ fn files_of_the_state_folder() {
     assert_eq!(layout::DAEMON_SOCKET, "daemon.sock");
     assert_eq!(layout::TUNNEL_SOCKET, "control.sock");
     assert_eq!(
-        layout::parse_log_name("attempt-2.setup-1.log"),
-        Some((2, LogSource::SetUp(1)))
+        LogName::from_file("attempt-2.setup-1.log"),
+        Some(LogName::new(2, LogSource::SetUp(1)))
     );
 }
 
@@ -159,16 +160,22 @@ fn objects_of_a_crew() {
         (keys::last_status(&id), "runs/RUN/news.json"),
         (keys::cancel(&id), "runs/RUN/cancel"),
         (keys::logs(&id), "runs/RUN/logs/"),
-        (keys::log(2, LogSource::Rank(7)), "logs/attempt-2.rank-7"),
-        (keys::log(2, LogSource::SetUp(1)), "logs/attempt-2.setup-1"),
+        (
+            LogName::new(2, LogSource::Rank(7)).folder(),
+            "logs/attempt-2.rank-7",
+        ),
+        (
+            LogName::new(2, LogSource::SetUp(1)).folder(),
+            "logs/attempt-2.setup-1",
+        ),
         (keys::part(12), "000012"),
         (keys::OUTPUTS.to_owned(), "outputs"),
     ] {
         assert_eq!(key, name.replace("RUN", RUN));
     }
     assert_eq!(
-        keys::parse_part("attempt-2.setup-1/000012"),
-        Some((2, LogSource::SetUp(1), 12))
+        LogName::from_part("attempt-2.setup-1/000012"),
+        Some((LogName::new(2, LogSource::SetUp(1)), 12))
     );
     assert_eq!(crew::LOG_PART_BYTES, 1_048_576);
 }

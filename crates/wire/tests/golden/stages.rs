@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use towline_core::RunId;
 use towline_core::cluster::{Claim, End, Held, Started};
 use towline_wire::crew::{CrewOrder, StatusDocument, keys};
-use towline_wire::layout::parse_log_name;
+use towline_wire::log_name::LogName;
 use towline_wire::stage::{CodeRemoved, JobRecord, Order, Record, StageFolder, StopOrder};
 
 /// Files of a stage that were not found yet.
@@ -128,7 +128,7 @@ fn a_stage_folder_of_slurm_is_still_read() {
         let is_program = [".script", ".setup", ".ready", ".out"]
             .iter()
             .any(|end| name.ends_with(end));
-        is_program || parse_log_name(name).is_some()
+        is_program || LogName::from_file(name).is_some()
     });
 }
 
@@ -208,12 +208,9 @@ fn a_stage_of_azure_ml_is_still_read() {
             .collect();
         for part in &parts {
             let name = part.strip_prefix(&logs).expect("below").to_string_lossy();
-            let (attempt, source, index) = keys::parse_part(&name).expect("a part of a log");
-            assert!(index == 0 && u32::try_from(news.attempts.len()).expect("few") >= attempt);
-            assert_eq!(
-                *part,
-                run.join(keys::log(attempt, source)).join(keys::part(index))
-            );
+            let (log, index) = LogName::from_part(&name).expect("a part of a log");
+            assert!(index == 0 && u32::try_from(news.attempts.len()).expect("few") >= log.attempt);
+            assert_eq!(*part, run.join(log.folder()).join(keys::part(index)));
             assert!(left.take(part));
         }
         assert!(!parts.is_empty());

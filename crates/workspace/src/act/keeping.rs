@@ -1,4 +1,4 @@
-//! Backups that are checked and dropped.
+//! Checks and drops backups.
 
 use super::DELETION_GRACE_MILLIS;
 use super::Here;
@@ -17,7 +17,7 @@ use towline_wire::workspace::Checked;
 use towline_wire::workspace::Damage;
 use towline_wire::workspace::Outcome;
 use towline_wire::workspace::Pruned;
-/// A backup that was made is not called a failed one.
+/// The error if older backups cannot be dropped. The new backup itself has not failed.
 pub(super) fn not_dropped(error: &Error) -> Error {
     let told = Error::refused(format!(
         "the backup was made, but older ones cannot be dropped: {error}"
@@ -79,7 +79,7 @@ impl Here<'_> {
             .map(|listed| listed.blob)
             .zip(keep.kept(&moments))
             .collect();
-        // What was made since we looked stays.
+        // Backups that were made since the look stay.
         let keep = |blob: &Blob, _: Option<i64>| kept.get(blob).copied().unwrap_or(true);
         let policy = Policy {
             keep: &keep,

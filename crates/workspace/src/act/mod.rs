@@ -1,4 +1,4 @@
-//! What is done to a workspace, on the machine that has it.
+//! The acts on a workspace, on the machine that has it.
 
 mod keeping;
 mod restoring;
@@ -30,10 +30,10 @@ use towline_snapshot::walk::Limits;
 use towline_wire::layout::StateFolder;
 use towline_wire::workspace::{Act, BackedUp, BackupRow, Outcome, ScratchOrder};
 
-/// Others may be backing up to the same place: what nothing needs goes a day later.
+/// How long unneeded content stays, because others may be backing up to the same place.
 const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
 
-/// A part of a backup is written in less: what is older was left by one that was killed.
+/// A part of a backup takes less time to write: an older one was left by a killed process.
 const STALE_PART: i64 = 3_600_000;
 
 /// Does what is asked. `say` gets lines that commands of the user's write.
@@ -106,7 +106,7 @@ fn lossy(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }
 
-/// Said in terms of a workspace.
+/// Explains a problem in terms of a workspace.
 fn explained(problem: Problem) -> Error {
     let text = problem.to_string();
     match problem {
@@ -131,7 +131,7 @@ fn explained(problem: Problem) -> Error {
 }
 
 impl Here<'_> {
-    /// One at a time on this machine.
+    /// The lock of the workspace: one act at a time on this machine.
     fn lock(&self) -> Result<Option<File>> {
         let path = self.state.workspace(&self.order.name, "lock");
         let failed = |error| {
@@ -157,7 +157,7 @@ impl Here<'_> {
         };
         fs::create_dir_all(&self.folder).map_err(failed)?;
         setup::run(&self.folder, commands, say)?;
-        // A set-up may leave its work elsewhere: `../env`, `~/.bashrc`.
+        // A set-up may write elsewhere: `../env`, `~/.bashrc`.
         let has_files = fs::read_dir(&self.folder).map_err(failed)?.next().is_some();
         Ok(Outcome::Created {
             path: self.folder.display().to_string(),
@@ -165,7 +165,7 @@ impl Here<'_> {
         })
     }
 
-    /// Where the folder is, and its backups.
+    /// The folder and the place of its backups.
     fn place(&self, anyway: bool) -> backup::Place {
         backup::Place {
             host: surroundings::host_name(),
@@ -287,7 +287,7 @@ impl Here<'_> {
         }
     }
 
-    /// Backups inside the workspace would be backed up, and lost with it.
+    /// Refuses backups inside the workspace, because they would be backed up, and lost with it.
     fn refuse_inside(&self) -> Result<()> {
         match &self.backups.folder {
             Some(folder) if place::real(folder).starts_with(place::real(&self.folder)) => {
@@ -305,7 +305,7 @@ impl Here<'_> {
         backup::list(&*self.backups.store).map_err(explained)
     }
 
-    /// The backup whose id begins so; the newest without one.
+    /// The backup whose id begins with the text; without one, the newest.
     fn find(&self, id: Option<&str>) -> Result<Listed> {
         let listed = self.list()?;
         let Some(text) = id.filter(|id| *id != "latest") else {
@@ -350,7 +350,7 @@ impl Here<'_> {
     }
 }
 
-/// What restores that were killed left behind. We hold the lock: none is at work.
+/// Removes what killed restores left. We hold the lock, so no restore is at work.
 fn clear_parts(parent: &Path, name: &str) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;

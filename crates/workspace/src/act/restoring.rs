@@ -1,4 +1,4 @@
-//! Bringing a backup back.
+//! Restores a backup.
 
 use super::Here;
 use super::clear_parts;
@@ -20,7 +20,7 @@ use towline_snapshot::layout::lay_out;
 use towline_snapshot::root::Root;
 use towline_snapshot::root::read;
 use towline_wire::workspace::Outcome;
-/// Only what lies at or below these paths.
+/// Keeps only the entries at or below these paths.
 pub(super) fn chosen(root: Root, only: &[String]) -> Result<Root> {
     if only.is_empty() {
         return Ok(root);
@@ -102,7 +102,7 @@ impl Here<'_> {
         if let Some(mark) = Mark::of(&listed.blob, !only.is_empty()) {
             Marked::new(&fresh, &self.backups.shown).write(mark);
         }
-        // An empty folder gives way; anything else that came meanwhile does not.
+        // The rename replaces an empty folder, but nothing else that came meanwhile.
         if let Err(error) = fs::rename(&fresh, target) {
             let _ = remove_tree(&fresh);
             return Err(failed(error));

@@ -1,4 +1,4 @@
-//! Why a run waits, or how the service saw it.
+//! Explains why a run waits, or how the service describes it.
 
 use super::super::state::NativeState;
 use super::AzureCluster;
@@ -19,7 +19,7 @@ impl AzureCluster {
         let site = self.look()?;
         let text = match job.state {
             NativeState::Waiting if job.word == "Paused" => {
-                "the platform has paused it, and will go on with it when there is room".to_owned()
+                "the platform has paused it and resumes it when there is room".to_owned()
             }
             NativeState::Waiting => {
                 super::super::explain::waiting(&job, self.order(run)?.as_ref(), &site)

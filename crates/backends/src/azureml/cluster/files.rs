@@ -1,4 +1,4 @@
-//! Files of a run: what it left below `outputs`, and what the service keeps.
+//! Files of a run: its results below `outputs`, and the files that the service stores.
 
 use super::super::memory::ObjectPlace;
 use super::AzureCluster;
@@ -7,8 +7,8 @@ use towline_core::cluster::FileEntry;
 use towline_core::cluster::RunRef;
 use towline_wire::crew::keys;
 impl AzureCluster {
-    /// The path of a file that run history keeps: any of another tool's job, and the platform's own
-    /// logs of each.
+    /// The path of a file that run history stores: any file of another tool's job, and the
+    /// platform's logs of every job.
     pub(super) fn kept_by_service(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
         let parts: Vec<&str> = path
             .split('/')
@@ -23,7 +23,7 @@ impl AzureCluster {
             .then_some(path))
     }
 
-    /// Where a path of a run's folder lies in the stage.
+    /// The place in the stage of a path of the run's folder.
     pub(super) fn files_of(&self, far: &RunRef, path: &str) -> Result<Option<String>> {
         let path = path.trim_matches('/').trim_start_matches("code/");
         let parts: Vec<&str> = path
@@ -43,8 +43,8 @@ impl AzureCluster {
         })
     }
 
-    /// What a run left below `outputs`, and what the service keeps of it; nothing else: its nodes
-    /// are gone.
+    /// Lists the results of a run below `outputs` and the files that the service stores. There is
+    /// nothing else, because its nodes are gone.
     pub(super) fn list(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>> {
         if let Some(path) = self.kept_by_service(run, path)? {
             return self.artifacts(run, &path);
@@ -57,7 +57,7 @@ impl AzureCluster {
             "" => Some(String::new()),
             rest => rest.strip_prefix('/').map(ToOwned::to_owned),
         };
-        // A key may hold anything: one that leads elsewhere is nobody's result.
+        // A key may contain anything. A path that leads out of the folder is skipped.
         let is_inner = |path: &str| {
             std::path::Path::new(path)
                 .components()

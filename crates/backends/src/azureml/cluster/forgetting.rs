@@ -1,4 +1,4 @@
-//! What the service and the stage keep of ended runs, dropped.
+//! Deletes what the service and the stage store of ended runs.
 
 use super::super::client::refusal;
 use super::super::client::url;
@@ -10,7 +10,7 @@ use towline_core::Result;
 use towline_core::cloud::Call;
 use towline_core::cluster::RunRef;
 use towline_wire::crew::keys;
-/// How long a job that has ended may be put away before it can be deleted.
+/// How long the service may finalize an ended job before it lets us delete it.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(20);
 const DELETE_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -19,7 +19,7 @@ impl AzureCluster {
         let site = self.site()?;
         for far in runs {
             let Some(stage) = self.stage_of_ours(far)? else {
-                // A colleague's, or another tool's: it stays theirs.
+                // A colleague or another tool submitted it, so it is theirs.
                 self.memory().forget(&far.run);
                 continue;
             };
@@ -36,7 +36,7 @@ impl AzureCluster {
                 .map(|item| item.key),
             );
             self.with_stage(|objects| objects.delete(&keys_to_delete))?;
-            // With the last run of a sweep goes what they share.
+            // The last run of a sweep takes the shared objects with it.
             let others = format!("{stage}/{}-", keys::run(&far.submission));
             if far.task.is_none() || self.with_stage(|objects| objects.list(&others))?.is_empty() {
                 self.with_stage(|objects| {
@@ -48,7 +48,7 @@ impl AzureCluster {
         Ok(())
     }
 
-    /// Only what has ended for the service too can be deleted, which may take a moment.
+    /// Deletes a job. The service deletes only jobs that it has finalized, which may take a moment.
     fn delete_job(&self, at: &str) -> Result<()> {
         let begun = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! Questions to the service and to the stage: jobs, status documents, why a job ended.
+//! Queries to the service and to the stage: jobs, status documents, why a job ended.
 
 use super::super::client::CALL_BATCH;
 use super::super::client::found;
@@ -37,7 +37,7 @@ pub(super) fn history_call(site: &AzureSite, job: &str, part: &str) -> Call {
     .audience(Audience::Workspace)
 }
 
-/// A job in an answer; `None` only where the workspace is there, and has none of that name.
+/// The job in an answer. `None` only if the workspace exists and has no job of that name.
 pub(super) fn job_in(reply: &Reply) -> Result<Option<JobView>> {
     if reply.status == 404 && is_elsewhere(reply) {
         return Err(Error::unreachable(
@@ -48,7 +48,7 @@ pub(super) fn job_in(reply: &Reply) -> Result<Option<JobView>> {
 }
 
 impl AzureCluster {
-    /// The jobs of these runs. A list is read as long as that is cheaper than to ask for each.
+    /// The jobs of these runs. Reads a list as long as that is cheaper than one call per job.
     pub(super) fn jobs(&self, runs: &[RunRef]) -> Result<Jobs> {
         let site = self.site()?;
         let mut wanted: HashSet<&str> = runs.iter().map(job_name).collect();
@@ -73,7 +73,8 @@ impl AzureCluster {
                 wanted.len() <= read
             })?;
         }
-        // A list may not have seen the newest; only a question for the one job is an authority.
+        // A list may lack the newest jobs; only a query for the job itself proves that there is
+        // none.
         let names: Vec<&str> = wanted.into_iter().collect();
         let calls: Vec<Call> = names
             .iter()
@@ -97,7 +98,7 @@ impl AzureCluster {
         Ok(jobs)
     }
 
-    /// What has changed of the news; the rest is known.
+    /// Reads the status documents that have changed; the others come from the cache.
     pub(super) fn status_document(
         &self,
         runs: &[RunRef],
@@ -129,7 +130,7 @@ impl AzureCluster {
                     (None, Some((_, status_document))) => {
                         drop(found.insert(far.run.clone(), status_document.clone()));
                     }
-                    // It has ended, and only its last word is kept.
+                    // The run has ended, so only the copy beside the run is left.
                     (None, None) => late.push(far.run.clone()),
                 }
             }
@@ -148,7 +149,7 @@ impl AzureCluster {
                 self.with_stage(|objects| objects.get_all(&wanted))?
             };
             for ((run, _, version), body) in stale.into_iter().zip(bodies) {
-                // One that is being written reads as nothing: the next look has it.
+                // A document that is being written does not parse. The next look reads it.
                 let Some(status_document) =
                     body.and_then(|body| serde_json::from_slice::<StatusDocument>(&body).ok())
                 else {
@@ -163,8 +164,8 @@ impl AzureCluster {
         Ok(found)
     }
 
-    /// What run history says of failures. It may be a moment behind, and need not be reachable at
-    /// all: then there is one thing less to tell.
+    /// Reads the causes of failures from run history. Run history may lag behind or be unreachable:
+    /// then the report has no such cause.
     pub(super) fn learn_errors(
         &self,
         runs: &[RunRef],
@@ -205,7 +206,7 @@ impl AzureCluster {
         }
     }
 
-    /// A part of run history: the run itself, or what lies below it.
+    /// A part of run history: the run itself, or something below it.
     pub(in super::super) fn history(
         &self,
         site: &AzureSite,

@@ -1,7 +1,6 @@
 //! Tokens of the user who is signed in to the Azure CLI.
 
 use super::token::Token;
-use crate::machine::quote;
 use crate::network::Network;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -9,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, quote};
 
 /// How long `az` may take. It starts slowly, and may have to ask over the network.
 const AZ_TIMEOUT: Duration = Duration::from_secs(60);

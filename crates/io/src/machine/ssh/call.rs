@@ -1,7 +1,8 @@
 //! One command on the far host: how it begins, and what its end means.
 
+use super::super::login_shell::login_line;
 use super::super::running::Running;
-use super::super::{check, quote, shown};
+use super::super::{check, shown};
 use super::marks::{Marks, skip_to_mark};
 use super::master::{NO_MASTER, end_unseen};
 use super::slots::{SessionLength, Slot};
@@ -148,7 +149,7 @@ impl Host {
         .chain(argv)
         .copied()
         .collect();
-        let line = quote::login_line(&all);
+        let line = login_line(&all);
         if line.len() > MAX_COMMAND_BYTES {
             return Err(Error::refused(format!(
                 "`{}` is too long for one command: {} bytes",

@@ -1,8 +1,7 @@
 //! Why a host did not let us in, and what to do about it.
 
-use super::super::quote;
 use super::failure::{SignInFailure, asks_a_person};
-use towline_core::Error;
+use towline_core::{Error, quote};
 
 impl SignInFailure<'_> {
     pub(super) fn denied(&self, stderr: &str) -> Error {

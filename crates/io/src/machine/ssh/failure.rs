@@ -1,10 +1,10 @@
 //! Why ssh failed, in the words it wrote on stderr, and what to do about it.
 
-use super::super::{is_missing, quote};
+use super::super::is_missing;
 use super::resolved::Resolved;
 use std::ffi::OsStr;
 use std::path::Path;
-use towline_core::{Error, Result};
+use towline_core::{Error, Result, quote};
 
 /// A sign-in that failed, and what is known of its host.
 #[derive(Debug, Clone, Copy)]

@@ -19,8 +19,9 @@ mod resolved;
 mod sign_in;
 mod slots;
 
+use super::login_shell::login_line;
 use super::relay::Relay;
-use super::{check, deadline, quote, shown};
+use super::{check, deadline, shown};
 pub(crate) use channel::{Channel, VerboseChannel};
 pub use client::Client;
 use resolved::Resolved;
@@ -281,7 +282,7 @@ impl Transport for SshTransport {
         command.extend(["--", &self.0.name].map(Into::into));
         if !argv.is_empty() {
             check(argv)?;
-            command.push(quote::login_line(argv).into());
+            command.push(login_line(argv).into());
         }
         Ok(command)
     }

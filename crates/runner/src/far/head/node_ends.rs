@@ -1,18 +1,20 @@
-//! How an attempt ended on its nodes, and its ending as a whole.
+//! How an attempt ended on its nodes: their records and leases in the run's folder.
 
-use super::{CHECK_INTERVAL, Head};
+use super::Head;
 use crate::far::lease::is_lapsed;
 use crate::far::node::{UNCOLLECTED_DETAIL, writes_data};
 use crate::far::records;
+use crate::gang::{CHECK_INTERVAL, Event};
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::time::Instant;
 use towline_core::cluster::{Claim, End};
 use towline_core::reason::{Cause, Ending};
-use towline_wire::stage::{Holder, Record, StopOrder};
+use towline_wire::stage::{Holder, LEASE_EVERY, Record, StopOrder};
 
 impl Head {
-    pub(super) fn node_end(&self, attempt: u32, node: u32) -> io::Result<Option<End>> {
+    fn node_end(&self, attempt: u32, node: u32) -> io::Result<Option<End>> {
         match fs::read(self.folder.node_end(attempt, node)) {
             Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -20,7 +22,7 @@ impl Head {
         }
     }
 
-    pub(super) fn node_ends(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<Option<End>>> {
+    fn node_ends(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<Option<End>>> {
         let nodes = u32::try_from(claim.hosts.len())
             .unwrap_or(u32::MAX)
             .min(self.order.plan.resolved.shape.nodes);
@@ -29,12 +31,8 @@ impl Head {
             .collect()
     }
 
-    /// The leases of nodes that have not written how it ended there.
-    pub(super) fn leases_without_end(
-        &self,
-        attempt: u32,
-        claim: &Claim,
-    ) -> io::Result<Vec<PathBuf>> {
+    /// The leases of nodes that have not recorded how the attempt ended there.
+    fn leases_without_end(&self, attempt: u32, claim: &Claim) -> io::Result<Vec<PathBuf>> {
         let ends = self.node_ends(attempt, claim)?;
         let silent = (0..)
             .zip(&ends)
@@ -43,84 +41,147 @@ impl Head {
         Ok(silent.collect())
     }
 
+    /// Nodes that failed or are lost while others go on.
+    pub(super) fn failures(&mut self) -> io::Result<Vec<Event>> {
+        let Some(current) = &self.current else {
+            return Ok(Vec::new());
+        };
+        if self.order.plan.resolved.shape.nodes <= 1 {
+            return Ok(Vec::new());
+        }
+        let (attempt, claim) = (current.attempt, current.claim.clone());
+        let ends = self.node_ends(attempt, &claim)?;
+        let failed = ends
+            .into_iter()
+            .flatten()
+            .filter(|end| end.ending.cause.is_some())
+            .min_by_key(|end| end.at);
+        if let Some(end) = failed {
+            return Ok(vec![if end.ending.cause == Some(Cause::ByUser) {
+                // The scheduler's signal reached the node before us: the scheduler knows why.
+                Event::Signalled
+            } else {
+                Event::NodeFailed(end.ending)
+            }]);
+        }
+        self.lost_node(attempt, &claim)
+    }
+
+    /// A node that had begun and no longer renews its lease.
+    fn lost_node(&mut self, attempt: u32, claim: &Claim) -> io::Result<Vec<Event>> {
+        if self.leases_checked.elapsed() < LEASE_EVERY {
+            return Ok(Vec::new());
+        }
+        self.leases_checked = Instant::now();
+        let claim_file = self.folder.record(attempt, Record::Claim);
+        for (node, host) in (0..).zip(&claim.hosts) {
+            let lease = self.folder.lease(attempt, Holder::Node(node));
+            if self.node_end(attempt, node)?.is_none()
+                && lease.exists()
+                && is_lapsed(std::slice::from_ref(&lease), &claim_file)?
+            {
+                return Ok(vec![Event::NodeLost {
+                    node,
+                    why: format!("its node {host} does not respond any more"),
+                    is_gone: true,
+                }]);
+            }
+        }
+        Ok(Vec::new())
+    }
+
     /// Stops the runners on other nodes, because `srun` may be killed before them. When this
-    /// returns, nothing of the attempt is alive on any node.
-    pub(super) fn stop_silent_nodes(&mut self, attempt: u32, claim: &Claim) -> io::Result<()> {
+    /// returns, nothing of the attempt is alive on any node. Returns whether the scheduler has
+    /// signalled us meanwhile.
+    pub(super) fn stop_silent_nodes(&mut self, attempt: u32, claim: &Claim) -> io::Result<bool> {
         if self.order.plan.resolved.shape.nodes <= 1
             || self.leases_without_end(attempt, claim)?.is_empty()
         {
-            return Ok(());
+            return Ok(false);
         }
         let ending = Ending::cause(Cause::NodeFailed).detail("`srun` ended before its nodes did");
-        records::make(
-            &self.folder,
-            attempt,
-            Record::Stop,
-            &StopOrder {
-                ending,
-                at_once: true,
-                by_scheduler: false,
-            },
-        )?;
+        let stop = StopOrder {
+            ending,
+            at_once: true,
+            by_scheduler: false,
+        };
+        records::make(&self.folder, attempt, Record::Stop, &stop)?;
         let claim_file = self.folder.record(attempt, Record::Claim);
+        let mut is_signalled = false;
         loop {
             let silent = self.leases_without_end(attempt, claim)?;
             if silent.is_empty() || is_lapsed(&silent, &claim_file)? {
-                return Ok(());
+                return Ok(is_signalled);
             }
-            self.signals.wait(CHECK_INTERVAL);
-            self.leaving |= self.signals.is_end();
+            self.signals.wait(CHECK_INTERVAL, &[]);
+            is_signalled |= self.signals.is_end();
         }
     }
 
-    /// Why something that the run wrote has not reached its datastore, if it has not.
-    pub(super) fn uncollected(&self, ends: &[Option<End>]) -> Option<String> {
-        let reported = ends
-            .iter()
-            .flatten()
-            .find_map(|end| end.ending.uncollected.clone());
-        let nobody_collected =
-            writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
-        reported.or_else(|| nobody_collected.then(|| UNCOLLECTED_DETAIL.to_owned()))
+    /// How the attempt ended on each node. `code` and `error` are those of `srun`.
+    pub(super) fn ends(
+        &self,
+        attempt: u32,
+        claim: &Claim,
+        code: Option<i32>,
+        error: Option<&str>,
+    ) -> io::Result<Vec<Event>> {
+        let ends = self.node_ends(attempt, claim)?;
+        let nobody_collects = writes_data(&self.order) && matches!(ends.first(), Some(None) | None);
+        let mut events = Vec::from_iter(
+            nobody_collects.then(|| Event::Uncollected(UNCOLLECTED_DETAIL.to_owned())),
+        );
+        events.extend(ended(&ends, claim, code, error));
+        Ok(events)
     }
 }
 
-/// The ending of an attempt, from those of its nodes. `code` and `error` are what `srun` ended
-/// with.
-pub(super) fn combined(
+/// The ends of the nodes, the first that failed first, and then those without a record.
+fn ended(
     ends: &[Option<End>],
     claim: &Claim,
     code: Option<i32>,
     error: Option<&str>,
-) -> Ending {
-    let failed = ends
-        .iter()
-        .flatten()
-        .filter(|end| end.ending.cause.is_some())
-        .min_by_key(|end| end.at);
-    if let Some(end) = failed {
-        return end.ending.clone();
-    }
-    match ends.iter().position(Option::is_none) {
-        None => Ending::success(),
-        Some(node) => {
-            let host = claim.hosts.get(node).map_or("", String::as_str);
-            let how = code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"));
-            let how = error.map_or(how, |error| format!("srun: {error}"));
-            Ending::cause(Cause::NodeFailed)
-                .detail(format!("node {node} ({host}) recorded no end ({how})"))
+) -> Vec<Event> {
+    let mut recorded: Vec<(u32, &End)> = (0..)
+        .zip(ends)
+        .filter_map(|(node, end)| Some((node, end.as_ref()?)))
+        .collect();
+    recorded.sort_by_key(|(_, end)| end.at);
+    let recorded = recorded.into_iter().map(|(node, end)| Event::NodeEnded {
+        node,
+        ending: end.ending.clone(),
+    });
+    let silent = (0..).zip(ends).filter(|(_, end)| end.is_none());
+    let silent = silent.map(|(node, _): (u32, _)| {
+        let host = claim.hosts.get(node as usize).map_or("", String::as_str);
+        let how = code.map_or_else(|| "a signal".to_owned(), |code| format!("code {code}"));
+        let how = error.map_or(how, |error| format!("srun: {error}"));
+        Event::NodeLost {
+            node,
+            why: format!("node {node} ({host}) recorded no end ({how})"),
+            is_gone: false,
         }
-    }
+    });
+    recorded.chain(silent).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gang::ending_after;
     use towline_core::cluster::JobStart;
     use towline_core::time::Moment;
 
-    #[test]
-    fn the_first_node_to_fail_says_how_it_ended() {
+    fn end(at: i64, ending: Ending) -> End {
+        End {
+            at: Moment(at),
+            ending,
+        }
+    }
+
+    /// The ending of an attempt on two nodes.
+    fn combined(ends: &[Option<End>], code: i32, error: Option<&str>) -> Ending {
         let claim = Claim {
             by: JobStart {
                 job: "1".into(),
@@ -130,32 +191,40 @@ mod tests {
             hosts: vec!["a".into(), "b".into()],
             port: 1,
         };
-        let end = |at, ending| {
-            Some(End {
-                at: Moment(at),
-                ending,
-            })
-        };
+        ending_after(2, ended(ends, &claim, Some(code), error))
+    }
+
+    #[test]
+    fn the_first_node_to_fail_says_how_it_ended() {
         let failed = Ending::cause(Cause::ExitCode);
         assert_eq!(
             combined(
-                &[end(5, Ending::success()), end(6, Ending::success())],
-                &claim,
-                Some(0),
+                &[
+                    Some(end(5, Ending::success())),
+                    Some(end(6, Ending::success()))
+                ],
+                0,
                 None
             ),
             Ending::success()
         );
         assert_eq!(
             combined(
-                &[end(9, Ending::cause(Cause::Signal)), end(6, failed.clone())],
-                &claim,
-                Some(1),
+                &[
+                    Some(end(9, Ending::cause(Cause::Signal))),
+                    Some(end(6, failed.clone()))
+                ],
+                1,
                 None
             ),
             failed
         );
-        let silent = combined(&[end(5, Ending::success()), None], &claim, Some(137), None);
+        assert_eq!(
+            combined(&[None, Some(end(6, failed.clone()))], 1, None),
+            failed,
+            "a record says more than none"
+        );
+        let silent = combined(&[Some(end(5, Ending::success())), None], 137, None);
         assert_eq!(
             (silent.cause, silent.detail.as_deref()),
             (
@@ -165,8 +234,7 @@ mod tests {
         );
         let expired = combined(
             &[None, None],
-            &claim,
-            Some(167),
+            167,
             Some("Task launch for StepId=7.0 failed on node b: Job credential expired"),
         );
         assert!(expired.detail.is_some_and(

@@ -3,16 +3,20 @@
 use super::{Head, NODE_END_SLACK};
 use crate::far::{HEAD_PID_VARIABLE, NODE_VERB, scheduler};
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use towline_core::cluster::Claim;
+use towline_slurm::{job_variables, step};
 
 /// The process that runs on the only node, or that starts the runners on several.
 pub(super) struct NodeStarter {
     pub(super) child: Child,
+    /// Becomes readable when the child ends, on kernels that have it.
+    ended: Option<OwnedFd>,
     /// The first error that `srun` printed.
     error: Arc<Mutex<Option<String>>>,
     listener: Option<JoinHandle<()>>,
@@ -32,11 +36,19 @@ impl NodeStarter {
                     .spawn(move || pass_on(stderr, &first_error))
             })
             .transpose()?;
+        let pid = rustix::process::Pid::from_child(&child);
+        let ended = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty());
         Ok(Self {
             child,
+            ended: ended.ok(),
             error,
             listener,
         })
+    }
+
+    /// Becomes readable when the child ends.
+    pub(super) fn watch(&self) -> Vec<BorrowedFd<'_>> {
+        self.ended.iter().map(AsFd::as_fd).collect()
     }
 
     /// The first error that `srun` printed. Called once it has ended.
@@ -63,10 +75,7 @@ fn pass_on(stderr: ChildStderr, error: &Mutex<Option<String>>) {
         .is_ok_and(|count| count > 0)
     {
         let _ = io::stderr().write_all(&line);
-        if let Some(text) = String::from_utf8_lossy(&line)
-            .trim()
-            .strip_prefix("srun: error: ")
-        {
+        if let Some(text) = step::error(&String::from_utf8_lossy(&line)) {
             // The first error is the cause; the next ones follow from it.
             error
                 .lock()
@@ -108,7 +117,7 @@ impl Head {
         let mut command = Command::new(&words[0]);
         command
             .args(&words[1..])
-            .env("SLURM_NODEID", "0")
+            .env(job_variables::NODE, "0")
             .env(HEAD_PID_VARIABLE, own)
             .stdin(Stdio::null())
             .process_group(0);

@@ -2,12 +2,13 @@
 
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, Read};
+use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 /// SIGTERM and SIGUSR1, each as a stream that becomes readable when the signal arrives.
 pub(super) struct Signals {
-    pub(super) end: UnixStream,
+    end: UnixStream,
     near_end: UnixStream,
 }
 
@@ -25,15 +26,19 @@ impl Signals {
         })
     }
 
-    pub(super) fn wait(&self, limit: Duration) {
+    /// Waits for a signal, for anything to be read from `others`, or for `limit`.
+    pub(super) fn wait(&self, limit: Duration, others: &[BorrowedFd<'_>]) {
         let limit = crate::carry::timespec(limit);
-        let _ = poll(
-            &mut [
-                PollFd::new(&self.end, PollFlags::IN),
-                PollFd::new(&self.near_end, PollFlags::IN),
-            ],
-            Some(&limit),
+        let mut watched = vec![
+            PollFd::new(&self.end, PollFlags::IN),
+            PollFd::new(&self.near_end, PollFlags::IN),
+        ];
+        watched.extend(
+            others
+                .iter()
+                .map(|other| PollFd::from_borrowed_fd(*other, PollFlags::IN)),
         );
+        let _ = poll(&mut watched, Some(&limit));
     }
 
     /// Whether the scheduler ends the job.

@@ -1,4 +1,4 @@
-//! What a far cluster's thread has to do, and when.
+//! The work of a far cluster's thread, and when each part of it is due.
 
 use super::orders::Replies;
 use std::collections::{HashMap, VecDeque};
@@ -8,54 +8,57 @@ use towline_core::RunId;
 use towline_core::cluster::{Observed, RunRef, RunReport};
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
+use towline_host::backoff::Backoff;
 
-/// How often the records of a run that somebody watches are looked at.
+/// How often to read the records of runs that somebody watches.
 const FOLLOWED_LOOK_INTERVAL: Duration = Duration::from_millis(400);
-/// And of runs that nobody watches: soon after something has changed, and later.
+/// How often to read the records of runs that nobody watches: soon after a change, and later.
 const LOOK_INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 const LIVELY_TIME: Duration = Duration::from_secs(15);
-/// How often the scheduler is asked at most, and at least.
+/// How often to query the scheduler: soon after a change, and later.
 const ASK_INTERVALS: (Duration, Duration) = (Duration::from_secs(4), Duration::from_secs(20));
-/// Unless the user waits for the answer, or something is to be settled: so much is between two
-/// questions at least.
+/// The shortest interval between two queries, even if the user waits or something must be settled.
 const SHORTEST_ASK_INTERVAL: Duration = Duration::from_millis(300);
-/// Pauses after a failure: from, and up to.
+/// The first and the longest pause after a failure.
 const FAILURE_PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
-/// A line that nobody needs is let go after this time.
+/// How long an unused connection stays open.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What is to be carried over.
+/// A submission that has to reach the cluster.
 pub(super) struct Submission {
     pub(super) plan: Arc<Plan>,
     pub(super) secrets: SecretSet,
-    /// It was tried before, by us or by another: it may be there.
+    /// We or an earlier daemon tried it before, so the cluster may have it.
     pub(super) again: bool,
-    /// Since when nothing of it is found there.
+    /// Since when the cluster has shown no job of it.
     pub(super) absent: Option<Instant>,
 }
 
-/// What is to be done, and when.
+/// The work of a cluster's thread.
 pub(super) struct Agenda {
-    /// The cluster says by itself when something changed: looking is only a safety net.
+    /// The cluster reports changes by itself, so that polling is only a safety net.
     watches: bool,
     pub(super) submissions: VecDeque<Submission>,
     pub(super) cancels: Vec<RunRef>,
     pub(super) watched: HashMap<RunId, RunRef>,
     pub(super) followed: HashMap<RunId, RunRef>,
-    /// Logs that somebody waits for.
+    /// Logs for which a client waits.
     pub(super) fetches: VecDeque<(RunRef, Replies)>,
-    /// What the last look took: the next waits a few times as long.
+    /// How long the last look took. The next one waits a few times as long.
     cost: Duration,
-    /// There is more of what is followed.
+    /// A followed log has more bytes than the last look brought.
     is_behind: bool,
     looked: Instant,
     asked: Instant,
     ask_every: Duration,
-    /// It is asked then at the latest: something is to be settled, or was asked for.
+    /// The scheduler is queried then at the latest, because something must be settled or the user
+    /// waits.
     ask_by: Option<Instant>,
-    /// The scheduler answered when it was last asked.
+    /// Whether the scheduler answered the last query.
     pub(super) is_answered: bool,
-    pub(super) pause: Option<(Instant, Duration)>,
+    backoff: Backoff,
+    /// The end of the pause after a failure.
+    paused_until: Option<Instant>,
     used: Instant,
     changed: Instant,
     pub(super) last: HashMap<RunId, RunReport>,
@@ -78,7 +81,8 @@ impl Agenda {
             ask_every: ASK_INTERVALS.0,
             ask_by: None,
             is_answered: false,
-            pause: None,
+            backoff: Backoff::new(FAILURE_PAUSES.0, FAILURE_PAUSES.1),
+            paused_until: None,
             used: now,
             changed: now,
             last: HashMap::new(),
@@ -107,7 +111,7 @@ impl Agenda {
         self.looked.elapsed() >= self.look_every() || self.ask_in().is_zero()
     }
 
-    /// When the scheduler is to be asked again.
+    /// How long until the next query to the scheduler.
     pub(super) fn ask_in(&self) -> Duration {
         let usual = self.ask_every.saturating_sub(self.asked.elapsed());
         self.ask_by.map_or(usual, |by| {
@@ -119,7 +123,7 @@ impl Agenda {
         self.used = Instant::now();
     }
 
-    /// After a look, at the records alone or with a question to the scheduler.
+    /// Notes a look: at the records alone, or also at the scheduler (`asked`).
     pub(super) fn has_looked(&mut self, asked: bool, observed: &Observed) {
         let now = Instant::now();
         let settled = observed
@@ -132,25 +136,32 @@ impl Agenda {
             self.is_answered = observed.unasked.is_none();
             self.ask_by = settled;
         } else if settled.is_some() {
-            // Only the scheduler can say more.
+            // The records are not enough: only a query to the scheduler can settle it.
             self.ask_by = settled;
         }
     }
 
-    /// Longer after each failure; none after a success.
+    /// Sets the pause, which doubles with each failure and ends with a success.
     pub(super) fn pause_after(&mut self, failed: bool) {
-        let pause = self.pause.map_or(FAILURE_PAUSES.0, |(_, pause)| {
-            (pause * 2).min(FAILURE_PAUSES.1)
-        });
-        self.pause = failed.then(|| (Instant::now() + pause, pause));
+        if failed {
+            self.paused_until = Some(Instant::now() + self.backoff.pause());
+        } else {
+            self.end_pause();
+        }
     }
 
-    /// The user waits for the answer.
+    /// The next failure is followed by a short pause again.
+    pub(super) fn end_pause(&mut self) {
+        self.paused_until = None;
+        self.backoff.reset();
+    }
+
+    /// Queries the scheduler as soon as the shortest interval allows, because the user waits.
     pub(super) fn ask_now(&mut self) {
         self.ask_by = Some(Instant::now().max(self.asked + SHORTEST_ASK_INTERVAL));
     }
 
-    /// Whatever the time.
+    /// Makes the next look due now.
     pub(super) fn look_now(&mut self) {
         self.looked = self
             .looked
@@ -158,7 +169,7 @@ impl Agenda {
             .unwrap_or(self.looked);
     }
 
-    /// At the next look, however short ago the last question was.
+    /// Makes the next look query the scheduler, however recent the last query is.
     pub(super) fn ask_in_any_case(&mut self) {
         self.asked = self.asked.checked_sub(self.ask_every).unwrap_or(self.asked);
     }
@@ -169,7 +180,8 @@ impl Agenda {
     }
 
     pub(super) fn is_paused(&self) -> bool {
-        self.pause.is_some_and(|(until, _)| Instant::now() < until)
+        self.paused_until
+            .is_some_and(|until| Instant::now() < until)
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -183,7 +195,7 @@ impl Agenda {
         if !self.fetches.is_empty() {
             return Duration::ZERO;
         }
-        if let Some((until, _)) = self.pause {
+        if let Some(until) = self.paused_until {
             return until
                 .saturating_duration_since(Instant::now())
                 .max(Duration::from_millis(1));
@@ -195,7 +207,7 @@ impl Agenda {
         look.min(self.ask_in()).max(Duration::from_millis(10))
     }
 
-    /// No more is to be heard of these.
+    /// Stops watching and following a run.
     pub(super) fn forget(&mut self, run: &RunId) {
         self.watched.remove(run);
         self.last.remove(run);

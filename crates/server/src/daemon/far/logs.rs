@@ -1,5 +1,5 @@
-//! Logs of far runs, kept here as files like those of runs of this machine: what was brought is
-//! never asked for again.
+//! Logs of far runs, stored here as files like those of local runs. A byte that was fetched is
+//! never fetched again.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -10,11 +10,11 @@ use towline_core::{Error, Result};
 use towline_wire::layout::StateFolder;
 
 const LOG_CHUNK_BYTES: u64 = 4 << 20;
-/// So much is brought at a time: somebody may want something else of the cluster meanwhile.
+/// How much to fetch at a time, because the cluster's thread may have other work meanwhile.
 const LOG_BATCH_BYTES: u64 = 64 << 20;
 
-/// Appends what is new of every log of a run. Whether that is all there is: else the next call goes
-/// on.
+/// Appends the new bytes of every log of a run. Returns `false` if there are more: the next call
+/// goes on.
 pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) -> Result<bool> {
     let logs = backend.logs(far)?;
     let run = &far.run;
@@ -23,13 +23,16 @@ pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) ->
     }
     let mut left = LOG_BATCH_BYTES;
     let failed = |error| {
-        Error::refused(format!("the logs of {run} cannot be kept here")).source_error(error)
+        Error::refused(format!(
+            "the logs of {run} cannot be stored on this machine"
+        ))
+        .source_error(error)
     };
     towline_host::filesystem::private_folder(&state.run(run)).map_err(failed)?;
     for log in logs {
         let path = state.log(run, log.attempt, log.source);
         let mut have = fs::metadata(&path).map_or(0, |meta| meta.len());
-        // The job made it shorter: what is there now counts, as it does on this machine.
+        // The job has truncated the log: its present content counts, as on this machine.
         if have > log.length {
             OpenOptions::new()
                 .write(true)

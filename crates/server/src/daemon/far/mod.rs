@@ -1,4 +1,5 @@
-//! Runs on far clusters: each cluster has a thread that talks to it; what it tells becomes events.
+//! Runs on far clusters. Each cluster has a thread that talks to it, and its messages become
+//! events.
 
 mod agenda;
 mod logs;
@@ -27,13 +28,14 @@ use towline_host::crash;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{RefusalKind, Reply};
 
-/// Makes the way to a cluster from its configuration: what only the program as a whole can.
+/// Opens a cluster from its configuration. The binary provides it, because only the binary sees all
+/// crates.
 pub type Opener = Arc<dyn Fn(&NamedCluster) -> Result<Arc<dyn Cluster>> + Send + Sync>;
 
 /// The threads of the clusters that have runs.
 pub(super) struct FarClusters {
     opener: Opener,
-    /// As callers last described them, with what signing in needs.
+    /// The clusters as clients last described them, with what signing in needs.
     known: HashMap<String, NamedCluster>,
     threads: HashMap<String, Sender<Order>>,
 }
@@ -49,7 +51,7 @@ impl FarClusters {
 }
 
 impl Daemon {
-    /// Keeps what the configuration says of a cluster, for this daemon and the next.
+    /// Stores the configuration of a cluster, for this daemon and the next.
     pub(super) fn keep_cluster(&mut self, named: &NamedCluster) -> Result<()> {
         let path = self.state.cluster(&named.name, "definition");
         if self
@@ -64,13 +66,13 @@ impl Daemon {
         let bytes = serde_json::to_vec(&named.lasting())
             .map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
         let failed = |error| {
-            Error::refused("what is known of the cluster cannot be kept").source_error(error)
+            Error::refused("the configuration of the cluster cannot be stored").source_error(error)
         };
         if std::fs::read(&path).map_or(true, |known| known != bytes) {
             towline_host::filesystem::private_folder(&self.state.clusters()).map_err(failed)?;
             towline_host::once::replace(&path, &bytes).map_err(failed)?;
         }
-        // One that goes by the old definition makes room.
+        // A thread that uses the old definition has to exit.
         if let Some(thread) = self.far.threads.remove(&named.name) {
             let _ = thread.send(Order::Leave);
             self.take_up_far(&named.name);
@@ -78,14 +80,14 @@ impl Daemon {
         Ok(())
     }
 
-    /// Tells a cluster's thread something; one is started where there is none.
+    /// Sends an order to a cluster's thread, and starts the thread if there is none.
     pub(super) fn order(&mut self, cluster: &str, order: Order) {
         let mut order = order;
         let mut has_died = false;
         for _ in 0..2 {
             if let Some(thread) = self.far.threads.get(cluster) {
                 match thread.send(order) {
-                    // The next one knows nothing of what the last was told.
+                    // A new thread does not know the orders that the dead one had.
                     Ok(()) if has_died => return self.take_up_far(cluster),
                     Ok(()) => return,
                     Err(error) => (order, has_died) = (error.0, true),
@@ -108,14 +110,18 @@ impl Daemon {
             Some(named) => Some(named.clone()),
             None => {
                 NamedCluster::read(&self.state.cluster(name, "definition")).map_err(|error| {
-                    Error::refused(format!("what is known of cluster `{name}` cannot be read"))
-                        .source_error(error)
+                    Error::refused(format!(
+                        "the stored configuration of cluster `{name}` cannot be read"
+                    ))
+                    .source_error(error)
                 })?
             }
         }
         .ok_or_else(|| {
-            Error::not_found(format!("cluster `{name}` is not known here any more"))
-                .hint("name it in the configuration again")
+            Error::not_found(format!(
+                "the daemon has no configuration of cluster `{name}` any more"
+            ))
+            .hint("add it to the configuration again")
         })?;
         let backend = (self.far.opener)(&named)?;
         let asked = backend.clone();
@@ -144,7 +150,7 @@ impl Daemon {
         Ok(orders)
     }
 
-    /// The runs that a daemon before this one left on far clusters.
+    /// Takes over the runs that an earlier daemon left on far clusters.
     pub(super) fn take_up_all_far(&mut self) {
         let mut clusters: Vec<String> =
             self.queue.all().filter_map(|run| run.far.clone()).collect();
@@ -161,7 +167,8 @@ impl Daemon {
                 .all()
                 .filter(|run| run.far.as_deref() == Some(cluster))
         };
-        // Any of them may be there: whoever carried it may have died before writing that down.
+        // The cluster may have any of them: an earlier daemon may have died before it recorded
+        // that.
         let all: Vec<RunRef> = mine()
             .map(|run| RunRef::known(&run.id, &run.state))
             .collect();
@@ -184,7 +191,7 @@ impl Daemon {
         }
     }
 
-    /// Has a submission carried over, from what is on disk.
+    /// Orders the cluster's thread to send a submission, from what is on disk.
     pub(super) fn submit_far(&mut self, cluster: &str, submission: &RunId, again: bool) {
         let plan = match self.plans.get(submission) {
             Some(plan) => Ok(Some(plan.clone())),
@@ -211,7 +218,7 @@ impl Daemon {
         }
     }
 
-    /// A plan that was read from the history has its runs beside it.
+    /// Adds the runs to a plan, because the history stores them apart.
     fn with_runs(
         &self,
         plan: Arc<towline_core::plan::Plan>,
@@ -258,7 +265,7 @@ impl Daemon {
                         .and_then(|far| far.native.clone());
                     RunEvent::Submitted { native }
                 });
-                // They are over there now.
+                // The cluster has them now.
                 self.once_written(Then::DropSecrets { submission });
             }
             Word::Submitted {
@@ -319,7 +326,7 @@ impl Daemon {
             return;
         };
         let policy = self.run_of(key).and_then(|run| run.retry.clone());
-        // A record proves that the cluster took it, whatever became of the answer.
+        // A record proves that the cluster took the run, even if its answer was lost.
         if !report.attempts.is_empty() {
             let native = report.native.as_ref().map(|native| native.id.clone());
             self.far_event(key, RunEvent::Submitted { native });
@@ -362,10 +369,11 @@ impl Daemon {
         }
     }
 
-    /// Drops what clusters keep of ended runs; one that cannot be reached keeps it.
+    /// Makes clusters delete what they store of ended runs. A cluster that cannot be reached keeps
+    /// it.
     pub(super) fn forget_far(&mut self, runs: &[RunId]) {
         let mut by_cluster: HashMap<String, Vec<RunRef>> = HashMap::new();
-        // By submission: the runs of a sweep may be many.
+        // Grouped by submission, because a sweep may have many runs.
         let mut clusters: HashMap<RunId, Option<String>> = HashMap::new();
         for run in runs {
             let Ok(Some(submission)) = self.ledger.history().submission_id_of(run) else {
@@ -379,7 +387,7 @@ impl Daemon {
                     .ok()
                     .flatten()?
                     .plan;
-                // What was adopted is another machine's, or another tool's.
+                // Adopted runs belong to another machine or another tool.
                 (!plan.is_here() && plan.adopted.is_none()).then_some(plan.cluster)
             });
             if let Some(cluster) = cluster.clone() {
@@ -394,7 +402,7 @@ impl Daemon {
         }
     }
 
-    /// A run with what its cluster calls it, ended or not.
+    /// A run with its name on the cluster, ended or not.
     pub(super) fn far_run(&self, run: &RunId) -> RunRef {
         if let Some(live) = self.queue.key(run).and_then(|key| self.run_of(key)) {
             return RunRef::known(run, &live.state);
@@ -406,7 +414,7 @@ impl Daemon {
         )
     }
 
-    /// Asks the cluster of a run something, if it has one.
+    /// Sends an order about a run to its cluster, if it has one.
     pub(super) fn ask_far(
         &mut self,
         run: &RunId,
@@ -431,7 +439,7 @@ impl Daemon {
     }
 }
 
-/// Whether the cluster is known to have taken it. One that may have it is asked again, which is
+/// Whether the cluster is known to have the run. If unsure, the submission is sent again, which is
 /// harmless.
 const fn is_there(phase: Phase) -> bool {
     !matches!(phase, Phase::Drafted | Phase::Staging | Phase::Submitting)

@@ -1,4 +1,4 @@
-//! What the daemon asks of a far cluster's thread, and what it is told.
+//! The daemon's orders to a far cluster's thread, and the thread's messages to the daemon.
 
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedSender;
@@ -10,37 +10,37 @@ use towline_wire::daemon::Reply;
 
 pub(super) type Replies = UnboundedSender<Reply>;
 
-/// What the daemon asks of a cluster's thread.
+/// An order to a cluster's thread.
 pub(in super::super) enum Order {
-    /// Carries a submission over; repeated until the cluster says yes or no.
+    /// Sends a submission, again and again until the cluster accepts or refuses it.
     Submit {
         plan: Arc<Plan>,
         secrets: SecretSet,
         /// It may have been tried before.
         again: bool,
     },
-    /// From now on these are looked after.
+    /// Watches these runs from now on.
     Watch {
         runs: Vec<RunRef>,
     },
     Cancel {
         runs: Vec<RunRef>,
     },
-    /// These have ended.
+    /// Stops watching these runs, because they have ended.
     Unwatch {
         runs: Vec<RunId>,
     },
-    /// Its logs are kept up to date here while somebody follows it.
+    /// Keeps the logs of a run up to date here while a client follows them.
     Follow {
         run: RunRef,
         on: bool,
     },
-    /// Brings what is new of a run's logs, then answers.
+    /// Fetches the new bytes of a run's logs, then answers.
     Logs {
         run: RunRef,
         replies: Replies,
     },
-    /// Looks now, whatever the time.
+    /// Looks now, whatever the interval.
     Look {
         replies: Replies,
     },
@@ -51,34 +51,34 @@ pub(in super::super) enum Order {
     Forget {
         runs: Vec<RunRef>,
     },
-    /// The cluster says by itself that something changed.
+    /// The cluster has reported a change by itself.
     Changed,
     Leave,
 }
 
-/// What a cluster's thread tells the daemon.
+/// A message of a cluster's thread to the daemon.
 pub(in super::super) enum Word {
-    /// The content is there; from here on the scheduler may have it.
+    /// The code has arrived; from now on the scheduler may have the job.
     Staged {
         submission: RunId,
     },
     Submitted {
         submission: RunId,
-        /// Its runs, with what the cluster calls them.
+        /// Its runs, with their names on the cluster.
         result: Result<Vec<RunRef>>,
     },
-    /// The cluster will not end these, and why.
+    /// The cluster refused to cancel these, and why.
     NotCancelled {
         runs: Vec<(RunId, String)>,
     },
-    /// It never reached the cluster, and will not.
+    /// These never reached the cluster, and never will.
     Withdrawn {
         runs: Vec<RunId>,
     },
     Observed {
         reports: Vec<RunReport>,
     },
-    /// What was asked for was looked at, and told before this.
+    /// The look that was ordered is done; its reports were sent before this message.
     Looked {
         replies: Replies,
     },

@@ -1,4 +1,4 @@
-//! The code of a submission on its way to a cluster: what is not there yet, and nothing else.
+//! Uploads the code of a submission to a cluster: only what is missing there.
 
 use towline_core::cluster::Cluster;
 use towline_core::plan::Plan;
@@ -25,9 +25,9 @@ pub(super) fn stage(backend: &dyn Cluster, state: &StateFolder, plan: &Plan) -> 
     bring_code(backend, state, id)
 }
 
-/// Packs first, their root last: a root that is there is whole.
+/// Uploads the packs, then the root, because a root promises that its packs are complete.
 pub fn bring_code(backend: &dyn Cluster, state: &StateFolder, id: Digest) -> Result<()> {
-    // A root that is there says that its packs are.
+    // The root is there, so its packs are too.
     if backend.missing(vec![Blob::Root(id).path()])?.is_empty() {
         return Ok(());
     }

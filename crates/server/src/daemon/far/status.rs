@@ -1,5 +1,5 @@
-//! When a cluster was last heard of, in a file that readers look at: what they show is true as of
-//! then, or says since when it is not.
+//! Records in a file when a cluster last answered. Commands read it to show how old their facts
+//! are, and why there are no newer ones.
 
 use super::super::log;
 use std::path::PathBuf;
@@ -9,12 +9,12 @@ use towline_core::Error;
 use towline_core::time::Moment;
 use towline_wire::cluster::ClusterStatus;
 
-/// A moment that is written down again only after this time.
+/// The time of the last answer is written again only after this interval.
 const SEEN_WRITE_INTERVAL: Duration = Duration::from_secs(5);
-/// How often it is looked whether an answer that is waited for is in trouble.
+/// How often to check whether a pending query is in trouble.
 const TROUBLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// A question that is without an answer for this long is trouble, whatever comes of it: a line that
-/// is cut hangs for a while before it breaks.
+/// A query without an answer for this long is reported as trouble, because a broken connection
+/// hangs for a while before it fails.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Status(Arc<Mutex<Inner>>);
@@ -22,14 +22,14 @@ pub(super) struct Status(Arc<Mutex<Inner>>);
 struct Inner {
     path: PathBuf,
     written: Option<(Instant, bool)>,
-    /// Since when an answer is waited for.
+    /// Since when a query is pending.
     waiting: Option<Instant>,
-    /// What was told while an answer is still waited for: gone when it comes.
+    /// The trouble reported while the query is pending; removed when the answer comes.
     passing: Option<String>,
 }
 
 impl Status {
-    /// `trouble` tells what keeps the cluster from answering while it is asked again and again.
+    /// `trouble` says why the cluster does not answer while a query is being retried.
     pub(super) fn new(path: PathBuf, trouble: impl Fn() -> Option<Error> + Send + 'static) -> Self {
         let inner = Arc::new(Mutex::new(Inner {
             path,
@@ -38,9 +38,9 @@ impl Status {
             passing: None,
         }));
         let watched = Arc::downgrade(&inner);
-        // Without it a line that hangs is noticed when it breaks.
+        // Without this thread a hung connection shows only when TCP gives up.
         let _ = std::thread::Builder::new()
-            .name("patience".into())
+            .name("cluster-status".into())
             .spawn(move || watch(&watched, &trouble));
         Self(inner)
     }
@@ -110,8 +110,7 @@ impl Inner {
         self.write(&status, false);
     }
 
-    /// Tells what is known of an answer that does not come: at once, and now and then that it is
-    /// still so.
+    /// Reports the trouble of a pending query: at once, and again after each write interval.
     fn passing(&mut self, why: &str, hints: &[String]) {
         if self.passing.as_deref() != Some(why)
             || self
@@ -137,7 +136,7 @@ impl Inner {
     }
 }
 
-/// Says so when an answer does not come. Ends with the status.
+/// Reports when an answer does not come. Ends when the status is dropped.
 fn watch(status: &Weak<Mutex<Inner>>, trouble: &dyn Fn() -> Option<Error>) {
     loop {
         std::thread::park_timeout(TROUBLE_CHECK_INTERVAL);

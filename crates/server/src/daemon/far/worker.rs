@@ -1,5 +1,5 @@
-//! The thread of one far cluster: one line to it, one question for all runs and interval, and
-//! whatever else is asked of it in between. It writes nothing into the history; it tells.
+//! The thread of one far cluster. It holds one connection, and sends one query per interval for all
+//! runs. It never writes the history; it sends messages to the daemon.
 
 use super::super::Message;
 use super::agenda::{Agenda, Submission};
@@ -63,8 +63,8 @@ impl Worker {
                 secrets,
                 again,
             } => {
-                // Whoever submits is there and may have signed in by now.
-                agenda.pause = None;
+                // A user who submits is present and may have signed in by now, so the pause ends.
+                agenda.end_pause();
                 agenda.submissions.push_back(Submission {
                     plan,
                     secrets,
@@ -77,11 +77,11 @@ impl Worker {
                 .extend(runs.into_iter().map(|far| (far.run.clone(), far))),
             Order::Unwatch { runs } => runs.iter().for_each(|run| agenda.forget(run)),
             Order::Cancel { runs } => {
-                agenda.pause = None;
+                agenda.end_pause();
                 self.withdraw(runs, agenda);
             }
             Order::Follow { run, on: true } => {
-                agenda.pause = None;
+                agenda.end_pause();
                 agenda.followed.insert(run.run.clone(), run);
             }
             Order::Follow { run, on: false } => {
@@ -118,7 +118,7 @@ impl Worker {
         }
     }
 
-    /// Some more of the logs that somebody waits for.
+    /// Fetches some more of the logs for which a client waits.
     fn fetch(&self, agenda: &mut Agenda) {
         let Some((run, replies)) = agenda.fetches.pop_front() else {
             return;
@@ -135,7 +135,8 @@ impl Worker {
         let _ = replies.send(reply);
     }
 
-    /// What has not been carried over yet never will be; the rest is asked for over there.
+    /// Drops submissions that have not been sent yet; orders a cancel of the others from the
+    /// cluster.
     fn withdraw(&self, runs: Vec<RunRef>, agenda: &mut Agenda) {
         for far in runs {
             let held = agenda.submissions.iter().position(|held| {
@@ -155,7 +156,7 @@ impl Worker {
         }
     }
 
-    /// Everything that is due. What fails does not keep the others from being tried.
+    /// Does everything that is due. A failure of one part does not stop the others.
     fn work(&self, agenda: &mut Agenda) {
         self.status.waits();
         let mut heard = false;
@@ -174,12 +175,13 @@ impl Worker {
         match done {
             Err(error) => self.status.trouble(&error.to_string(), error.hints()),
             Ok(()) if heard => self.status.seen(),
-            // Nothing was due: no news is neither good nor bad.
+            // Nothing was due, so nothing is known about the cluster's health.
             Ok(()) => self.status.waits_no_more(),
         }
     }
 
-    /// An answer to another question is no news of the runs; none at all is trouble.
+    /// Notes the outcome of a log fetch: a cluster that cannot be reached is trouble. Any other
+    /// answer says nothing about the runs.
     fn note(&self, error: Option<&Error>) {
         match error {
             Some(error) if error.kind() == ErrorKind::Unreachable => {
@@ -189,11 +191,13 @@ impl Worker {
         }
     }
 
-    /// Until one fails, which waits behind the others then: it may be the only one that cannot be.
+    /// Submits in order. A submission that fails goes to the back of the queue, so that it does not
+    /// block the rest.
     fn submit_all(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         while let Some(mut next) = agenda.submissions.pop_front() {
             let plan = next.plan.clone();
-            // From here on it may be there, whatever becomes of us.
+            // Watched from now on, because the cluster may have the runs even if we never get its
+            // answer.
             let mut runs: Vec<RunRef> = plan
                 .runs
                 .iter()
@@ -225,7 +229,8 @@ impl Worker {
                     });
                     agenda.ask_soon();
                     *heard = true;
-                    // Whoever hears of it may ask at once how fresh that is.
+                    // The status is fresh before the daemon gets the message, because a client may
+                    // read it at once.
                     self.status.seen();
                     self.status.waits();
                     self.tell(Word::Submitted {
@@ -238,7 +243,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Carries one over. A no is final only where nothing of it is there.
+    /// Sends one submission. A refusal is final only if the cluster has none of its runs.
     fn submit(&self, next: &mut Submission, runs: &[RunRef]) -> Result<Vec<String>> {
         let plan = &next.plan;
         let result = super::stage::stage(self.backend.as_ref(), &self.state, plan).and_then(|()| {
@@ -264,8 +269,8 @@ impl Worker {
         }
     }
 
-    /// What the cluster calls them, where an earlier try was taken and only its answer was lost;
-    /// `None` where that is ruled out.
+    /// The names of the runs on the cluster, if it accepted an earlier try whose answer was lost.
+    /// `None` if it certainly did not.
     fn taken_before(
         &self,
         next: &mut Submission,
@@ -284,8 +289,8 @@ impl Worker {
             return Ok(Some(found));
         }
         let since = *next.absent.get_or_insert_with(Instant::now);
-        // Of a sweep that is refused those that were taken are ended again. Others that are there,
-        // or may not be seen yet, leave it open.
+        // A backend that refuses a sweep cancels the runs that it had already created. If any other
+        // run is alive, or may not be listed yet, the outcome is unknown.
         let is_alive = |report: &RunReport| name_there(report).is_some() && !report.cancelled;
         if observed.runs.iter().any(is_alive) || since.elapsed() < self.backend.listing_delay() {
             return Err(refused.as_unknown());
@@ -293,7 +298,8 @@ impl Worker {
         Ok(None)
     }
 
-    /// A run may have come to its end before the scheduler was asked about it.
+    /// Adds the link to the cluster's web page, because a run may end before the first query to the
+    /// scheduler.
     fn add_page(&self, report: &mut RunReport, agenda: &Agenda) {
         let Some(name) = agenda
             .watched
@@ -333,13 +339,13 @@ impl Worker {
             });
         }
         agenda.ask_soon();
-        // Whoever cancelled waits for the answer.
+        // The user who cancelled waits for the answer.
         agenda.ask_now();
         *heard = true;
         Ok(())
     }
 
-    /// The records, and at its time the scheduler.
+    /// Reads the records and, when a query is due, asks the scheduler.
     fn look(&self, agenda: &mut Agenda, heard: &mut bool) -> Result<()> {
         if agenda.watched.is_empty() || !agenda.is_due() {
             return Ok(());
@@ -354,7 +360,7 @@ impl Worker {
         };
         let observed = self.backend.observe(&runs, depth)?;
         agenda.has_looked(ask, &observed);
-        // While the scheduler keeps silent, records alone are not all there is to know.
+        // Records alone do not count as an answer while the scheduler does not answer.
         *heard |= agenda.is_answered;
         let mut changed = Vec::new();
         for mut report in observed.runs {
@@ -369,8 +375,8 @@ impl Worker {
         if !changed.is_empty() {
             agenda.ask_soon();
         }
-        // Whoever follows has all of the logs before hearing of the end. What was not told for want
-        // of them is told at the next look.
+        // A client that follows gets all log bytes before the end. A report of an end that comes
+        // too early is held back until the next look.
         let mut behind = HashSet::new();
         for (id, run) in &agenda.followed {
             if !logs::bring(self.backend.as_ref(), &self.state, run)? {
@@ -396,8 +402,8 @@ impl Worker {
     }
 }
 
-/// What the cluster calls a run, where there is a sign that it took it. That it was refused there,
-/// too, may be on record.
+/// The name of a run on the cluster, if there is proof that the cluster took it. A report can also
+/// say that the cluster does not know the run.
 fn name_there(report: &RunReport) -> Option<String> {
     let claimed = report
         .attempts
@@ -412,7 +418,7 @@ fn name_there(report: &RunReport) -> Option<String> {
         .filter(|_| !report.is_unknown)
 }
 
-/// The cluster's words of before, with the hosts that the records tell.
+/// The scheduler's last answer about a run, with the hosts that its records name.
 fn placed(report: &RunReport, last: Option<&RunReport>) -> Option<Native> {
     let claim = report
         .attempts

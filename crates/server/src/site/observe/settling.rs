@@ -1,4 +1,5 @@
-//! What becomes of a run that the records do not settle: the scheduler is asked, and what it says lasts.
+//! Settles runs that their records do not settle: the scheduler is asked, and its answer must last
+//! for a while.
 
 use super::super::Site;
 use super::super::failed;
@@ -26,10 +27,12 @@ use towline_runner::far::is_lapsed;
 use towline_runner::far::records;
 use towline_runner::far::records::Due;
 use towline_runner::far::records::Records;
+use towline_slurm::script::output_name;
 use towline_wire::stage::Holder;
 use towline_wire::stage::Record;
 use towline_wire::stage::StopOrder;
-/// Whoever died without a word died somewhere: that is the node to look at.
+/// Adds the hosts of an attempt that died without an end record, because the user has to look at
+/// one of them.
 pub(super) fn on_hosts(ending: Ending, records: &Records, attempt: u32) -> Ending {
     let hosts = records
         .attempts
@@ -86,8 +89,8 @@ impl Site {
                 let ending = on_hosts(self.with_last_words(far, &jobs, ending), &records, attempt);
                 self.end(&far.run, attempt, &ending)?;
                 if truth == Truth::Waiting && self.is_over(far)? {
-                    // Put back for a start that nobody wants. One that comes all the same finds the
-                    // end and leaves.
+                    // Slurm has requeued a job that nobody needs. If it starts all the same, it
+                    // finds the end record and exits.
                     let _ = self.withdraw(std::slice::from_ref(far));
                 }
                 Ok(Left::Nothing)
@@ -95,7 +98,7 @@ impl Site {
         }
     }
 
-    /// How long something has still to be as it is before it is believed.
+    /// How much longer the facts must stay the same before they are believed.
     pub(super) fn rest(&mut self, run: &RunId, sign: String) -> Duration {
         let since = match self.observed.since.get(run) {
             Some((known, since)) if *known == sign => *since,
@@ -108,9 +111,9 @@ impl Site {
         BELIEVED_AFTER.saturating_sub(since.elapsed())
     }
 
-    /// Nothing here says that it was ever handed over. If it was, somebody has removed the stage
-    /// folder: once no job of it is alive it has ended as its user wished, or nobody will ever know
-    /// how.
+    /// Settles a run without any record of a submission. If it was submitted, somebody has removed
+    /// the stage folder. Once no job of it is alive, it is cancelled if its user wished so, and
+    /// lost if not.
     pub(super) fn settle_unrecorded(
         &mut self,
         far: &RunRef,
@@ -137,7 +140,7 @@ impl Site {
 
     pub(super) fn end(&self, run: &RunId, attempt: u32, ending: &Ending) -> Result<()> {
         let folder = self.stage.run(run);
-        // A host that was only asleep and wakes finds the word to end before anything else.
+        // A host that was asleep and wakes up finds the stop order before anything else.
         let stop = || match attempt {
             0 => Ok(false),
             _ => records::make(
@@ -185,7 +188,7 @@ impl Site {
             .map_err(|error| failed(folder.root(), error))
     }
 
-    /// What the job itself wrote last, where it never came to write records.
+    /// Adds the end of the job's own output, if it never wrote a record.
     pub(super) fn with_last_words(&self, far: &RunRef, jobs: &Jobs, ending: Ending) -> Ending {
         if ending.cause != Some(Cause::NotStarted) {
             return ending;
@@ -193,14 +196,11 @@ impl Site {
         let Some((_, job)) = jobs.accepted(far.task).next() else {
             return ending;
         };
-        let name = far.task.map_or_else(
-            || format!("slurm-{job}.out"),
-            |task| format!("slurm-{job}_{task}.out"),
-        );
+        let name = output_name(job, far.task);
         let path = self.stage.submission(&far.submission).join(name);
         let said = match std::fs::read(&path) {
             Ok(said) => said,
-            // Slurm makes it on the node before anything else happens.
+            // Slurm creates this file on the node before anything else happens.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let stage = self.stage.root().display();
                 return ending.detail(format!(
@@ -220,7 +220,7 @@ impl Site {
         }
     }
 
-    /// Another job for these runs; those that no scheduler will carry have ended.
+    /// Submits another job for these runs; runs that the scheduler will not take have ended.
     pub(super) fn carry_on(&self, submission: &RunId, tasks: &[Option<u32>]) -> Result<()> {
         let (over, why) = match self.submit_again(submission, tasks) {
             Ok(worn) => (

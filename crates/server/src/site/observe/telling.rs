@@ -1,25 +1,25 @@
-//! What the scheduler and the stage folder know beyond the runs that are asked about.
+//! Answers about the scheduler and the stage folder beyond the observed runs.
 
 use super::super::Site;
 use super::super::failed;
 use super::Queue;
 use super::rows_of;
 use std::collections::HashSet;
-use towline_backends::slurm::parse::ids::Part;
-use towline_backends::slurm::parse::queue::QueueRow;
-use towline_backends::slurm::parse::queue::Which;
-use towline_backends::slurm::reasons::Outlook;
-use towline_backends::slurm::reasons::explain_with;
-use towline_backends::slurm::reasons::is_turn;
-use towline_backends::slurm::state;
 use towline_core::Result;
 use towline_core::RunId;
 use towline_core::cluster::Explanation;
 use towline_core::cluster::KnownJob;
 use towline_core::cluster::RunRef;
 use towline_runner::far::records;
+use towline_slurm::parse::ids::Part;
+use towline_slurm::parse::queue::QueueRow;
+use towline_slurm::parse::queue::Which;
+use towline_slurm::reasons::Outlook;
+use towline_slurm::reasons::explain_with;
+use towline_slurm::reasons::is_turn;
+use towline_slurm::state;
 impl Site {
-    /// Why it waits.
+    /// Why a run waits.
     pub(in super::super) fn explain(&self, far: &RunRef) -> Result<Explanation> {
         let queue = Queue {
             rows: self.rows_of_one(far)?,
@@ -47,7 +47,7 @@ impl Site {
         }
         let native = queue.native(far);
         let reason = row.reason.clone().unwrap_or_default();
-        // All who wait have to be asked for: only where it tells something.
+        // This query lists all waiting jobs, so it is sent only if it helps.
         let waiting = is_turn(&reason)
             .then(|| self.slurm.priorities(&row.partition).ok())
             .flatten();
@@ -75,7 +75,7 @@ impl Site {
         })
     }
 
-    /// Everything in the scheduler's queue, and every run that this stage folder knows of.
+    /// Everything in the scheduler's queue, and every run in this stage folder.
     pub(in super::super) fn known(&self) -> Result<Vec<KnownJob>> {
         let rows = self.slurm.queue(&Which::default())?;
         let mut known = Vec::new();
@@ -143,8 +143,7 @@ impl Site {
         Ok(known)
     }
 
-    /// The lines of one run: by the number that its job was given, if that is still the one that
-    /// waits.
+    /// The rows of one run: by the number of its job, if that is still the one that waits.
     pub(super) fn rows_of_one(&self, far: &RunRef) -> Result<Vec<QueueRow>> {
         let jobs = self.jobs(&far.submission)?;
         let number = jobs.accepted(far.task).next().map(|(_, job)| job);

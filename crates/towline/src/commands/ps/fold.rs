@@ -8,10 +8,10 @@ use towline_core::RunId;
 use towline_core::record::RunRecord;
 use towline_core::time::{Moment, human_millis};
 
-/// Runs that are looked at for one page of rows: a sweep may have many.
+/// How many runs are read for one page of rows, because a sweep may have many.
 pub(super) const LOOKED_AT: usize = 2_000;
 
-/// States in the order in which somebody asks about them.
+/// States in the order of interest.
 pub(crate) const STATES: [&str; 9] = [
     "failed",
     "lost",
@@ -24,13 +24,13 @@ pub(crate) const STATES: [&str; 9] = [
     "succeeded",
 ];
 
-/// One run, or those of a sweep that are on the list.
+/// One run, or the listed runs of a sweep.
 pub(super) enum Entry<'a> {
     Run(&'a RunRecord),
     Sweep(&'a RunId, Vec<&'a RunRecord>),
 }
 
-/// The runs in their order, each sweep where its first run is.
+/// The runs in their order, each sweep at the place of its first run.
 pub(super) fn folded(records: &[RunRecord]) -> Vec<Entry<'_>> {
     let mut of_sweep: BTreeMap<&RunId, Vec<&RunRecord>> = BTreeMap::new();
     for (sweep, record) in records

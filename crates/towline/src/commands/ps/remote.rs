@@ -1,4 +1,4 @@
-//! `tow ps --remote`: what a far cluster itself knows, whoever submitted it.
+//! `tow ps --remote`: lists what a far cluster itself knows, whoever submitted it.
 
 use super::super::Report;
 use super::{Args, parse_state};
@@ -10,7 +10,7 @@ use towline_core::Result;
 use towline_core::cluster::KnownJob;
 use towline_core::time::human_millis;
 
-/// What is asked for of a cluster's own jobs: by our word for their state or by its own.
+/// Whether a job of the cluster was asked for: by our name of its state or by the cluster's.
 fn is_wanted(job: &KnownJob, args: &Args) -> bool {
     let is = |word: &str| match word {
         "active" => !job.ended,
@@ -32,7 +32,7 @@ fn is_wanted(job: &KnownJob, args: &Args) -> bool {
             .is_none_or(|user| job.user.to_lowercase().contains(&user.to_lowercase()))
 }
 
-/// Our word, with the cluster's own where it says more.
+/// Our name of the state, with the cluster's own if that says more.
 fn remote_state(job: &KnownJob) -> (String, Paint) {
     let own = job.word.as_deref().map(str::to_lowercase);
     let reason = job.reason.as_deref().filter(|reason| *reason != "None");
@@ -53,7 +53,7 @@ fn remote_state(job: &KnownJob) -> (String, Paint) {
     )
 }
 
-/// What a far cluster itself knows, whoever submitted it.
+/// Lists the jobs that a far cluster knows, whoever submitted them.
 pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
     let name = match &args.cluster {
         Some(name) => name.clone(),
@@ -137,7 +137,7 @@ fn table(jobs: &[KnownJob], is_here: impl Fn(&KnownJob) -> bool) -> String {
     table.render()
 }
 
-/// Why nothing is shown.
+/// The report if no job matches.
 fn nothing(args: &Args, known: usize, users: &BTreeSet<String>) -> Report {
     let some: Vec<&str> = users.iter().take(8).map(String::as_str).collect();
     Report::new("", &serde_json::json!({ "jobs": [] })).hint(match known {

@@ -1,4 +1,4 @@
-//! `tow scratch auto`: backups by themselves.
+//! `tow scratch auto`: automatic backups.
 
 use super::super::Report;
 use crate::context::Context;
@@ -7,19 +7,19 @@ use towline_core::quantity::Span;
 use towline_core::workspace::MIN_BACKUP_INTERVAL;
 use towline_core::{Error, Result};
 
-/// Back a workspace up every 30 minutes, or as often as you say, until it is turned off.
+/// Back up a workspace automatically, every 30 minutes or as often as you say, until turned off.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch auto
   tow scratch auto work --every 10m
   tow scratch auto work --off")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
     /// How often [default: 30m].
     #[arg(long, value_name = "TIME", conflicts_with = "off")]
     every: Option<Span>,
-    /// No more.
+    /// Turn automatic backups off.
     #[arg(long)]
     off: bool,
 }
@@ -30,9 +30,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.off {
         let was_on = scratch::stop_auto(context.state()?, name)?;
         let text = if was_on {
-            format!("workspace `{name}` is not backed up by itself any more\n")
+            format!("workspace `{name}` is no longer backed up automatically\n")
         } else {
-            format!("it was not on for `{name}`\n")
+            format!("automatic backups of `{name}` were not on\n")
         };
         return Ok(Report::new(
             text,
@@ -53,9 +53,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let json =
         serde_json::json!({ "workspace": name, "auto": true, "every": auto.every, "keep": keep });
     Ok(Report::new(text, &json)
-        .hint(
-            "the daemon sees to it, also after sleep; a failure shows in `tow ps` and `tow \
-            scratch ls`",
-        )
+        .hint("the daemon does it, also after sleep; `tow ps` and `tow scratch ls` show failures")
         .hint(format!("`tow scratch auto {name} --off` ends it")))
 }

@@ -1,4 +1,4 @@
-//! `tow scratch backup`: what changed since the last one, whole or not at all.
+//! `tow scratch backup`: stores the changes since the last backup, completely or not at all.
 
 use super::super::Report;
 use super::{described, few, json, moved, size};
@@ -7,19 +7,19 @@ use crate::scratch::{self, Known};
 use towline_core::{ErrorKind, Result};
 use towline_wire::workspace::{Act, BackedUp, Outcome};
 
-/// Back a workspace up now. What did not change is not stored again.
+/// Back up a workspace now. Unchanged content is not stored again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch backup
   tow scratch backup work --json
   tow scratch backup work --anyway    although another copy of it was backed up since")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
     /// The machine that has it now.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
-    /// Make it the newest backup although that is of another copy.
+    /// Make it the newest backup even if the newest belongs to another copy of the workspace.
     #[arg(long)]
     anyway: bool,
 }
@@ -87,7 +87,7 @@ fn told(name: &str, made: &BackedUp) -> Made {
     let (mut hints, mut advice) = (Vec::new(), Vec::new());
     if !made.unreadable.is_empty() {
         text += &format!(
-            "NOT backed up, for it may not be read: {}\n",
+            "NOT backed up, because it cannot be read: {}\n",
             few(&made.unreadable)
         );
         hints.push(format!(
@@ -99,8 +99,8 @@ fn told(name: &str, made: &BackedUp) -> Made {
     }
     if made.same_disk {
         advice.push(
-            "workspace and backups are on one disk: `to` could name a folder on another, \
-            or a datastore"
+            "workspace and backups are on the same disk: `to` can name a folder on another disk, \
+                or a datastore"
                 .to_owned(),
         );
     }

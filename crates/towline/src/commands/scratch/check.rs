@@ -1,4 +1,4 @@
-//! `tow scratch check`: every byte of the backups read again.
+//! `tow scratch check`: reads every byte of the backups again.
 
 use super::super::Report;
 use super::{counted, few, json, moved, size};
@@ -7,22 +7,22 @@ use crate::scratch;
 use towline_core::{ErrorKind, Result};
 use towline_wire::workspace::{Act, Checked, Outcome};
 
-/// Read every byte of a workspace's backups again and say which files any damage touches.
+/// Read every byte of a workspace's backups again and say which files any damage affects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch check
   tow scratch check work --backup 3f2a
   tow scratch check work --repair")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
     /// Only this backup.
     #[arg(long, value_name = "ID")]
     backup: Option<String>,
-    /// Build on nothing that is damaged: the next backup stores it anew from the workspace.
+    /// Stop using damaged content: the next backup stores it again from the workspace.
     #[arg(long)]
     repair: bool,
-    /// A machine that sees the backups.
+    /// A machine that can read the backups.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
 }
@@ -78,13 +78,11 @@ fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
             "nothing new is damaged; what is set aside goes with the backups \
             that need it: `tow scratch prune`",
         ),
-        (false, false) => report.code(ErrorKind::Refused.exit_code()).hint(
-            "--repair has the next \
-            backup store what is damaged anew",
-        ),
+        (false, false) => report
+            .code(ErrorKind::Refused.exit_code())
+            .hint("--repair makes the next backup store the damaged content again"),
         (false, true) => report.hint(format!(
-            "`tow scratch backup {name}` now stores what is \
-            damaged anew"
+            "`tow scratch backup {name}` now stores the damaged content again"
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `tow scratch create`: the folder, its environment, and a first backup of what is there.
+//! `tow scratch create`: makes the folder, its environment, and a first backup of existing files.
 
 use super::super::Report;
 use super::backup;
@@ -9,7 +9,7 @@ use towline_core::quantity::Span;
 use towline_core::workspace::Workspace;
 use towline_wire::workspace::{Act, Outcome};
 
-/// Make a workspace: its folder, its environment, and a first backup of what is there already.
+/// Make a workspace: its folder, its environment, and a first backup of existing files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch create work --path /scratch/$USER/work --to /fsx/$USER/backups
@@ -17,25 +17,25 @@ use towline_wire::workspace::{Act, Outcome};
   tow scratch create work --path /scratch/$USER/work --to research:alice/work \\
       --setup 'python3 -m venv env && env/bin/pip install torch'")]
 pub(crate) struct Args {
-    /// What it is called.
+    /// The name of the workspace.
     #[arg(default_value = "work")]
     name: String,
     /// The machine that has it: a host for ssh, or an alias such as tow-node [default: this one].
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
-    /// The folder over there; ~ and $USER are that machine's.
+    /// The folder on that machine; ~ and $USER are that machine's.
     #[arg(long)]
     path: String,
     /// Where backups go: a folder as that machine sees it, or DATASTORE:PATH [default: its home].
     #[arg(long, value_name = "PLACE")]
     to: Option<String>,
-    /// A command that makes its environment, in the folder; may be given several times.
+    /// A command that sets up its environment, run in the folder; may be given several times.
     #[arg(long, value_name = "COMMAND")]
     setup: Vec<String>,
-    /// What is not backed up, as in a .gitignore; may be given several times.
+    /// A pattern of files that are not backed up, as in a .gitignore; may be given several times.
     #[arg(long, value_name = "PATTERN")]
     ignore: Vec<String>,
-    /// Back it up by itself from now on.
+    /// Back it up automatically from now on.
     #[arg(long)]
     auto: bool,
     /// How often [default: 30m].

@@ -1,4 +1,4 @@
-//! What `--json` says of workspaces: times as text, everything by its name.
+//! The `--json` output about workspaces: times as text, everything by its name.
 
 use serde::Serialize;
 use towline_core::time::Moment;

@@ -1,4 +1,4 @@
-//! `tow scratch ls`: workspaces, or the backups of one.
+//! `tow scratch ls`: lists workspaces, or the backups of one.
 
 use super::super::Report;
 use super::{counted, json, moved, size};
@@ -10,17 +10,17 @@ use towline_core::time::human_millis;
 use towline_core::{ErrorKind, Result};
 use towline_wire::workspace::{Act, BackupRow, BackupStatus, Outcome};
 
-/// List workspaces and how their backups go; with a name, its backups. Fails when the last backup
-/// did.
+/// List workspaces and the state of their backups; with a name, its backups. Fails if the last
+/// backup failed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch ls
   tow scratch ls work
   tow scratch ls work --on login      when the node is gone")]
 pub(crate) struct Args {
-    /// The backups of this one.
+    /// List the backups of this workspace.
     name: Option<String>,
-    /// A machine that sees the backups.
+    /// A machine that can read the backups.
     #[arg(long, value_name = "HOST", requires = "name")]
     on: Option<String>,
 }
@@ -138,7 +138,7 @@ fn trouble(name: &str, status: &BackupStatus) -> Vec<String> {
     lines
 }
 
-/// Whoever looks finds out, and so do scripts.
+/// Adds the troubles to the report, and an exit code for scripts.
 fn with_troubles(report: Report, troubles: Vec<String>) -> Report {
     if troubles.is_empty() {
         return report;

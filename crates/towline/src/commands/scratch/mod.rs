@@ -58,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
 }
 
-/// An answer to another question.
+/// The error for an answer that does not match the request.
 fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
     match outcome {
         Outcome::Busy => Err(Error::refused(format!(
@@ -66,12 +66,12 @@ fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
         ))
         .hint("wait for it, then try again")),
         _ => Err(Error::bug(
-            "the machine of the workspace gave an answer to another question",
+            "the answer of the workspace's machine does not match the request",
         )),
     }
 }
 
-/// The same workspace, looked at from another machine.
+/// The same workspace, reached through another machine.
 fn moved(mut known: Known, on: Option<&str>) -> Known {
     match on {
         Some("this" | "here" | "localhost") => known.workspace.on = None,

@@ -1,4 +1,4 @@
-//! `tow scratch prune`: a plan of what the policy does not keep, then the act.
+//! `tow scratch prune`: shows a plan, then drops the backups that the policy does not keep.
 
 use super::super::Report;
 use super::{counted, described, json, moved, size};
@@ -14,27 +14,27 @@ use towline_wire::workspace::{Act, Outcome, Pruned};
   tow scratch prune                       what would go
   tow scratch prune work --keep-daily 30 --yes")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
-    /// The newest this many stay [default: 10].
+    /// Keep this many of the newest backups [default: 10].
     #[arg(long, value_name = "N")]
     keep_last: Option<u32>,
-    /// And the newest of this many hours [default: 24].
+    /// Also keep the newest of each of this many hours [default: 24].
     #[arg(long, value_name = "N")]
     keep_hourly: Option<u32>,
-    /// And the newest of this many days [default: 14].
+    /// Also keep the newest of each of this many days [default: 14].
     #[arg(long, value_name = "N")]
     keep_daily: Option<u32>,
-    /// And the newest of this many weeks [default: 8].
+    /// Also keep the newest of each of this many weeks [default: 8].
     #[arg(long, value_name = "N")]
     keep_weekly: Option<u32>,
     /// Only show the plan, as without `--yes`.
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// Carry it out.
+    /// Carry out the plan.
     #[arg(long)]
     yes: bool,
-    /// A machine that sees the backups.
+    /// A machine that can read the backups.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
 }
@@ -85,7 +85,7 @@ fn told(pruned: &Pruned, keep: &Keep) -> Report {
     }
     if pruned.marked > 0 {
         text += &format!(
-            "{} marked: a prune a day from now deletes what nothing has come to need\n",
+            "{} marked: a prune a day from now deletes them, unless something needs them by then\n",
             counted(pruned.marked as u64, "pack")
         );
     }

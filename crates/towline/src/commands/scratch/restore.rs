@@ -1,4 +1,4 @@
-//! `tow scratch restore`: a workspace as it was, on a fresh machine.
+//! `tow scratch restore`: restores a workspace, for example on a fresh machine.
 
 use super::super::Report;
 use super::{described, json, moved};
@@ -8,7 +8,7 @@ use towline_core::workspace::Workspace;
 use towline_core::{Error, Result};
 use towline_wire::workspace::{Act, BackupRow, Outcome};
 
-/// Bring a workspace back, onto a fresh node or beside what is there. Never over anything.
+/// Restore a workspace, onto a fresh node or beside existing files. Never overwrites anything.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch restore                      the newest backup, where the workspace was
@@ -16,21 +16,21 @@ use towline_wire::workspace::{Act, BackupRow, Outcome};
   tow scratch restore work --backup 3f2a --path /scratch/$USER/before
   tow scratch restore work --only src --path /tmp/src-of-yesterday")]
 pub(crate) struct Args {
-    /// Which [default: the only one].
+    /// The workspace [default: the only one].
     name: Option<String>,
-    /// Which backup [default: the newest].
+    /// The backup [default: the newest].
     #[arg(long, value_name = "ID")]
     backup: Option<String>,
-    /// The machine that is to have it; from then on it is there.
+    /// The machine to restore it on; from then on the workspace is there.
     #[arg(long, value_name = "HOST")]
     on: Option<String>,
-    /// Another folder; the workspace itself stays where it is.
+    /// Restore into another folder; the workspace itself stays where it is.
     #[arg(long)]
     path: Option<String>,
     /// Only this file or folder; may be given several times.
     #[arg(long, value_name = "PATH", requires = "path")]
     only: Vec<String>,
-    /// Make its environment again too.
+    /// Set up its environment again too.
     #[arg(long)]
     setup: bool,
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .fold(Report::new(text, &json), Report::hint))
 }
 
-/// Nothing is brought over what is there.
+/// The error if the target is not empty, because nothing is overwritten.
 fn not_empty(path: &str, newer: Option<&BackupRow>) -> Error {
     let error = Error::refused(match newer {
         Some(BackupRow {
@@ -137,7 +137,7 @@ fn kept(known: &Known, target: &Workspace) -> Report {
     report.hint("go on working there; a backup beside it: `tow scratch restore --path FOLDER`")
 }
 
-/// The workspace is on another machine from now on, also for automatic backups.
+/// Records that the workspace is now on another machine, also for automatic backups.
 fn settle(context: &Context, known: &Known) -> Result<Vec<String>> {
     if known.file.is_none() {
         let on = known.workspace.on.as_deref().unwrap_or("this machine");

@@ -1,4 +1,4 @@
-//! `tow snapshot check`.
+//! `tow snapshot check`: reads all stored content again.
 
 use super::{Report, alone, find, with_store};
 use crate::context::Context;
@@ -10,19 +10,19 @@ use towline_snapshot::check::{Checked, check, repair};
 use towline_snapshot::progress::Progress;
 use towline_snapshot::store::{Blob, BlobStore};
 
-/// Read all kept content again and say what is damaged and which files that touches.
+/// Read all stored content again, and report damage and the files that it affects.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow snapshot check
   tow snapshot check 3f2a9c     only what that one needs")]
 pub(crate) struct Args {
-    /// Only these [default: all].
+    /// Check only these [default: all].
     #[arg(value_name = "SNAPSHOT")]
     snapshots: Vec<String>,
-    /// Of a datastore [default: this machine].
+    /// Check those in a datastore [default: this machine].
     #[arg(long = "in", value_name = "DATASTORE")]
     store: Option<String>,
-    /// Drop what is damaged, with the snapshots that need it: the next submission stores it anew.
+    /// Drop damaged content and the snapshots that need it: the next submission stores it again.
     #[arg(long)]
     repair: bool,
 }
@@ -67,10 +67,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(match (is_whole, args.repair) {
         (true, _) => report,
         (false, false) => {
-            report.hint("--repair drops what is damaged; the next submission stores it anew")
+            report.hint("--repair drops damaged content; the next submission stores it again")
         }
         (false, true) => report.code(0).hint(format!(
-            "{} snapshots dropped; the next submission from their folders stores them anew",
+            "{} snapshots dropped; the next submission from their folders stores them again",
             dropped.len()
         )),
     })

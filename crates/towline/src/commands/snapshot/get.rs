@@ -1,4 +1,4 @@
-//! `tow snapshot get`.
+//! `tow snapshot get`: writes a snapshot as a folder.
 
 use super::{Report, find, with_store};
 use crate::context::Context;
@@ -11,7 +11,7 @@ use towline_snapshot::layout::lay_out;
 use towline_snapshot::progress::Progress;
 use towline_snapshot::root::read_root;
 
-/// Lay a snapshot out as a folder, every byte verified.
+/// Write a snapshot as a folder, every byte verified.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow snapshot get 3f2a9c old-code
@@ -19,10 +19,10 @@ use towline_snapshot::root::read_root;
 pub(crate) struct Args {
     #[arg(value_name = "SNAPSHOT")]
     snapshot: String,
-    /// The folder to make; it must not be there.
+    /// The folder to make; it must not exist.
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Of a datastore [default: this machine].
+    /// Get it from a datastore [default: this machine].
     #[arg(long = "in", alias = "from", value_name = "DATASTORE")]
     store: Option<String>,
 }
@@ -31,8 +31,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let target = context.folder()?.join(&args.folder);
     if target.symlink_metadata().is_ok() {
         return Err(
-            Error::refused(format!("{} is there already", target.display()))
-                .hint("name a folder that is not"),
+            Error::refused(format!("{} exists already", target.display()))
+                .hint("name a folder that does not exist"),
         );
     }
     let progress = Progress::default();

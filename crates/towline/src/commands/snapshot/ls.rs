@@ -1,4 +1,4 @@
-//! `tow snapshot ls`.
+//! `tow snapshot ls`: lists snapshots.
 
 use super::{Report, with_store};
 use crate::context::Context;
@@ -12,13 +12,13 @@ use towline_core::time::Moment;
 use towline_snapshot::root::read_root;
 use towline_snapshot::store::{Blob, BlobKind};
 
-/// The snapshots that are kept, newest first, and how many runs each has.
+/// List the stored snapshots, newest first, and how many runs each has.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow snapshot ls
   tow snapshot ls --in research")]
 pub(crate) struct Args {
-    /// Of a datastore [default: this machine].
+    /// List those in a datastore [default: this machine].
     #[arg(long = "in", value_name = "DATASTORE")]
     store: Option<String>,
 }
@@ -96,7 +96,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     };
     let report = Report::new(text, &serde_json::json!({ "snapshots": rows }));
     Ok(if rows.is_empty() {
-        report.hint("none is kept yet: `tow init` or any submission takes one")
+        report.hint("there is none yet: `tow init` or any submission takes one")
     } else {
         report
     })

@@ -1,4 +1,4 @@
-//! `tow snapshot`: what is kept of the code of runs.
+//! `tow snapshot`: the stored code of runs.
 
 mod check;
 mod get;
@@ -15,7 +15,7 @@ use towline_host::lock;
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore};
 
-/// List, check, lay out or drop the snapshots that runs were made from.
+/// List, check, write out or drop the snapshots of runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow snapshot ls
@@ -44,7 +44,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
 }
 
-/// Runs `work` on the store of that name, or on this machine's own.
+/// Runs `work` on the datastore of that name, or on this machine's own store.
 fn with_store<T>(
     context: &Context,
     name: Option<&str>,
@@ -56,8 +56,7 @@ fn with_store<T>(
     }
 }
 
-/// This machine's store, held alone: whoever takes a snapshot or is about to name one is waited
-/// for.
+/// This machine's store, locked exclusively: waits for processes that take or name a snapshot.
 struct Alone {
     store: FolderStore,
     _lock: File,
@@ -74,7 +73,7 @@ fn alone(context: &Context) -> Result<Alone> {
     })
 }
 
-/// The one snapshot whose id begins so.
+/// The one snapshot whose id begins with the text.
 fn find(store: &dyn BlobStore, text: &str) -> Result<Digest> {
     if let Some(id) = Digest::parse(text) {
         return Ok(id);

@@ -1,4 +1,4 @@
-//! `tow snapshot prune`: a plan first.
+//! `tow snapshot prune`: drops snapshots, after showing a plan.
 
 use super::{Report, alone, with_store};
 use crate::context::Context;
@@ -9,12 +9,12 @@ use towline_snapshot::digest::Digest;
 use towline_snapshot::prune::{Policy, PrunePlan, carry_out, plan};
 use towline_snapshot::store::{Blob, BlobStore};
 
-/// In a store that others use, content that nobody needs waits this long before it goes.
+/// How long unneeded content stays in a store that others use.
 const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
 
 /// Drop snapshots that no run needs, with their content. Shows the plan; `--yes` carries it out.
 ///
-/// What a run in the history needs stays: `tow prune` removes old runs.
+/// Snapshots of runs in the history stay: `tow prune` removes old runs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow snapshot prune                      what would go: taken more than 7 days ago, needed by no \
@@ -22,16 +22,17 @@ const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
   tow snapshot prune --older-than 1d --yes
   tow snapshot prune --in research --older-than 90d")]
 pub(crate) struct Args {
-    /// Taken longer ago than this.
+    /// Only snapshots that were taken longer ago than this.
     #[arg(long, default_value = "7d", value_name = "TIME")]
     older_than: Span,
-    /// Of a datastore, where others may need what we do not know of [default: this machine].
+    /// Drop those in a datastore, where others may need snapshots that we do not know of [default:
+    /// this machine].
     #[arg(long = "in", value_name = "DATASTORE")]
     store: Option<String>,
     /// Only show the plan, as without `--yes`.
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
-    /// Carry it out.
+    /// Carry out the plan.
     #[arg(long)]
     yes: bool,
 }
@@ -114,8 +115,8 @@ fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
     }
     if shared && !plan.newly_listed.is_empty() {
         text += &format!(
-            "{} packs are marked; a prune a day from now deletes them if nobody has come to need \
-                them\n",
+            "{} packs are marked; a prune a day from now deletes them, unless something needs \
+                them by then\n",
             plan.newly_listed.len()
         );
     }

@@ -1,4 +1,4 @@
-//! `tow tunnel add`.
+//! `tow tunnel add`: defines a tunnel.
 
 use super::{Report, next_steps, open};
 use crate::context::Context;
@@ -7,7 +7,7 @@ use towline_core::config::Tunnel;
 use towline_core::tunnel::{AzureBastion, Definition, Probe, Target, check_name};
 use towline_core::{Error, Result};
 
-/// Define a tunnel. What exists already under that name is left as it is.
+/// Define a tunnel. An existing one of that name is not changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel add box --to gcrazgdl1234 --via bastion
@@ -17,49 +17,49 @@ use towline_core::{Error, Result};
   tow tunnel add --sandbox 1234                by the table `bastions` of the configuration
   tow tunnel add vm --to vm1 --via-command -- my-bastion --listen {port}")]
 pub(crate) struct Args {
-    /// What it is called [with --sandbox: gcr1234].
+    /// The name of the tunnel [with --sandbox: gcr1234].
     #[arg(value_name = "NAME", required_unless_present = "sandbox")]
     name: Option<String>,
     /// The sandbox of this number; `bastions` of the configuration says which bastion leads there.
     #[arg(long, value_name = "NUMBER", conflicts_with_all = ["to", "via", "via_command", "az_bastion"])]
     sandbox: Option<String>,
-    /// Where it leads, as the last hop sees it [port: 22].
+    /// The target, as the last hop sees it [port: 22].
     #[arg(long, value_name = "HOST[:PORT]", required_unless_present_any = ["az_bastion", "sandbox"])]
     to: Option<String>,
-    /// Hosts on the way, as ssh knows them, in their order.
+    /// Hosts on the route, as ssh knows them, in their order.
     #[arg(long, value_name = "HOP[,HOP…]")]
     via: Option<String>,
-    /// The port here [default: the first free one from 22222].
+    /// The port on this machine [default: the first free one from 22222].
     #[arg(long, value_name = "PORT")]
     port: Option<u16>,
-    /// Who logs in at the far end.
+    /// The user at the far end.
     #[arg(long, value_name = "USER")]
     user: Option<String>,
-    /// A configuration for ssh, instead of yours.
+    /// An ssh configuration to use instead of yours.
     #[arg(long, value_name = "FILE")]
     ssh_config: Option<String>,
-    /// How it is known to be open: ssh, http or tcp [default: ssh for port 22, else tcp].
+    /// How to test that it is open: ssh, http or tcp [default: ssh for port 22, else tcp].
     #[arg(long, value_name = "KIND")]
     probe: Option<String>,
-    /// Open it, too.
+    /// Also open it.
     #[arg(long)]
     open: bool,
-    /// Instead of hops, a program that listens on {port}: its words follow `--`.
+    /// Instead of hops, use a program that listens on {port}: its arguments follow `--`.
     #[arg(long, conflicts_with_all = ["via", "ssh_config"], requires = "command")]
     via_command: bool,
-    /// Instead of hops, Azure Bastion of this name; needs the Azure CLI.
+    /// Instead of hops, use the Azure Bastion of this name; needs the Azure CLI.
     #[arg(long, value_name = "BASTION", requires = "resource_group", requires = "target", conflicts_with_all = ["via", "via_command", "ssh_config"])]
     az_bastion: Option<String>,
-    /// Of the bastion.
+    /// Resource group of the bastion.
     #[arg(long, value_name = "GROUP", requires = "az_bastion")]
     resource_group: Option<String>,
     /// The id of the machine behind the bastion.
     #[arg(long, value_name = "RESOURCE_ID", requires = "az_bastion")]
     target: Option<String>,
-    /// Of the bastion [default: the Azure CLI's own].
+    /// Subscription of the bastion [default: the Azure CLI's own].
     #[arg(long, value_name = "SUBSCRIPTION", requires = "az_bastion")]
     subscription: Option<String>,
-    /// The words of that program.
+    /// The program and its arguments.
     #[arg(last = true, value_name = "WORD", requires = "via_command")]
     command: Vec<String>,
 }
@@ -92,7 +92,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             "port {port} is that of tunnel `{}` ({})",
             taken.name, taken.origin
         ))
-        .hint("another --port, or none"));
+        .hint("choose another --port, or leave it out"));
     }
     let file = tunnels::add(context, &name, &tunnel)?;
     let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_route(), "file": file });
@@ -113,7 +113,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     next_steps(context, report, &name, &definition)
 }
 
-/// By the table of the configuration; what is given beside the number counts more.
+/// The tunnel of a sandbox, from the table in the configuration; options win over the table.
 fn to_sandbox(context: &Context, number: &str, args: &Args) -> Result<Tunnel> {
     let found = towline_core::bastion::tunnel_to(number, &context.layers()?.config.bastions)?;
     Ok(Tunnel {
@@ -167,10 +167,10 @@ fn tunnel(args: &Args) -> Result<Tunnel> {
     })
 }
 
-/// A tunnel is opened from other folders too.
+/// An absolute path, because the tunnel may be opened from another folder.
 fn absolute(file: &str) -> Result<String> {
     let path = std::path::absolute(file)
-        .map_err(|error| Error::usage(format!("`{file}` is no file")).source_error(error))?;
+        .map_err(|error| Error::usage(format!("`{file}` is not a file")).source_error(error))?;
     if !path.is_file() {
         return Err(Error::config(format!(
             "there is no file {}",

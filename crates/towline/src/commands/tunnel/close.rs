@@ -1,4 +1,4 @@
-//! `tow tunnel close`.
+//! `tow tunnel close`: closes tunnels.
 
 use super::{Report, chosen};
 use crate::context::Context;
@@ -13,10 +13,10 @@ use towline_wire::frame;
 use towline_wire::layout::TUNNEL_SOCKET;
 use towline_wire::tunnel::{ToTunnel, Wanted};
 
-/// How long a supervisor may take to be gone.
+/// How long a supervisor may take to exit.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Close tunnels: their ports are free, and nothing of them is left running.
+/// Close tunnels: free their ports, and end their processes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel close box
@@ -24,7 +24,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
 pub(crate) struct Args {
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
-    /// Every tunnel that is open, or tries to be.
+    /// Close every tunnel that is open, or tries to be.
     #[arg(long, conflicts_with = "names")]
     all: bool,
 }
@@ -58,8 +58,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// Not wanted any more, and its supervisor gone with all below it; in this order, so that nobody
-/// starts another.
+/// Marks a tunnel as not wanted, then ends its supervisor and all processes below it; in this
+/// order, so that no daemon starts another.
 pub(super) fn close(context: &Context, name: &str) -> Result<()> {
     let state = context.state()?;
     let folder = state.tunnel(name);
@@ -86,7 +86,7 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
             return Err(Error::unreachable(format!(
                 "the supervisor of tunnel `{name}` does not end"
             ))
-            .hint("`tow tunnel ls --json` tells its process"));
+            .hint("`tow tunnel ls --json` shows its process"));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -100,8 +100,7 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// The connection to the last hop goes too, unless a cluster, a datastore or another tunnel has the
-/// same.
+/// Closes the connection to the last hop, unless a cluster, a datastore or another tunnel uses it.
 fn let_go(context: &Context, name: &str, definition: &Definition) {
     let TunnelRoute::Hops(hops) = &definition.route else {
         return;

@@ -1,4 +1,4 @@
-//! `tow tunnel include`: the only verb that touches the user's own configuration of ssh.
+//! `tow tunnel include`: the only verb that changes the user's own ssh configuration.
 
 use super::Report;
 use crate::context::Context;
@@ -8,15 +8,15 @@ use crate::reach::ssh_include::{self, Done};
 use crate::wiring::machines;
 use towline_core::{Error, Result};
 
-/// Let ssh and editors know the aliases: one `Include` line at the top of ~/.ssh/config.
+/// Make the aliases known to ssh and editors: one `Include` line at the top of ~/.ssh/config.
 ///
-/// Nothing else of that file changes, and no other verb touches it.
+/// Nothing else in that file changes, and no other verb touches it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel include
   tow tunnel include --remove")]
 pub(crate) struct Args {
-    /// Take the line out again.
+    /// Remove the line.
     #[arg(long)]
     remove: bool,
     /// Do not ask.

@@ -1,4 +1,4 @@
-//! `tow tunnel ls`.
+//! `tow tunnel ls`: lists tunnels.
 
 use super::{Report, alias};
 use crate::context::Context;
@@ -13,7 +13,7 @@ use towline_core::time::human_millis;
 use towline_core::tunnel::Definition;
 use towline_wire::tunnel::{TunnelState, Wanted};
 
-/// The tunnels that are defined, and how those are that are to be open.
+/// List the defined tunnels, and the state of those that are to be open.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel ls
@@ -94,7 +94,7 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     })
 }
 
-/// One that is to be open.
+/// The row of a tunnel that is to be open.
 fn row(context: &Context, name: &str, wanted: &Wanted, origin: Option<String>) -> Result<Row> {
     let status = tunnels::status(context.state()?, name);
     let since = status.as_ref().map_or(wanted.at, |status| status.since);

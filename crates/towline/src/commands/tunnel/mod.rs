@@ -1,4 +1,4 @@
-//! `tow tunnel`: ports of this machine that lead to somewhere behind a login host or a bastion.
+//! `tow tunnel`: ports of this machine that lead to hosts behind a login host or a bastion.
 
 mod add;
 mod close;
@@ -17,8 +17,8 @@ use towline_core::tunnel::Definition;
 
 /// Ports of this machine that lead to hosts behind a bastion, and stay open.
 ///
-/// A tunnel is defined once and opened by name. It holds its port and finds its way again, after a
-/// loss of the network, a sleep or a restart of what is on the way, until it is closed.
+/// A tunnel is defined once and opened by name. It holds its port and reconnects after a loss of
+/// the network, a sleep or a restart of a host on the route, until you close it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel add box --to gcrazgdl1234 --via bastion --open
@@ -52,7 +52,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
 }
 
-/// Whether the user's ssh knows our aliases.
+/// Whether the user's ssh reads our aliases.
 fn is_included(context: &Context) -> bool {
     let look = || -> Result<bool> {
         let home = crate::wiring::machines::home()?;
@@ -62,12 +62,12 @@ fn is_included(context: &Context) -> bool {
     look().unwrap_or(false)
 }
 
-/// The name by which ssh reaches what is behind it.
+/// The ssh alias of the target behind the tunnel.
 fn alias(name: &str, definition: &Definition) -> Option<String> {
     definition.is_for_ssh().then(|| format!("tow-{name}"))
 }
 
-/// What can be done with a tunnel that is open.
+/// What the user can do with an open tunnel.
 fn next_steps(
     context: &Context,
     report: Report,
@@ -86,14 +86,14 @@ fn next_steps(
     let file = aliases::file(context)?;
     let report = report.hint(format!(
         "ssh -F {} {alias}",
-        towline_io::machine::quote::word(&file.display().to_string())
+        towline_core::quote::word(&file.display().to_string())
     ));
     Ok(report.hint(format!(
         "for `ssh {alias}`, and for editors: tow tunnel include"
     )))
 }
 
-/// The names that are meant: those given, or all that `known` has.
+/// The chosen tunnels: those named, or all in `known`.
 fn chosen(names: &[String], is_all: bool, known: Vec<String>) -> Result<Vec<String>> {
     if is_all {
         return Ok(known);

@@ -1,4 +1,4 @@
-//! `tow tunnel open`.
+//! `tow tunnel open`: opens tunnels.
 
 use super::{Report, alias, chosen, close, next_steps};
 use crate::context::Context;
@@ -15,7 +15,7 @@ use towline_core::{Error, ErrorKind, Result, network};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::tunnel::{TunnelState, TunnelStatus, Wanted};
 
-/// How long it may take to be open before that is said.
+/// How long to wait for a tunnel to open.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Open tunnels, and keep them open until they are closed.
@@ -26,10 +26,10 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) struct Args {
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
-    /// Every tunnel that is defined.
+    /// Open every tunnel that is defined.
     #[arg(long, conflicts_with = "names")]
     all: bool,
-    /// Return at once, without knowing whether they work.
+    /// Return at once, without waiting until they work.
     #[arg(long)]
     no_wait: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     open_all(context, &named, !args.no_wait)
 }
 
-/// Opens them one after the other. What keeps one from opening does not keep the others.
+/// Opens tunnels one after the other. A failure of one does not stop the others.
 pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<Report> {
     let mut opened = Vec::new();
     let mut failed: Option<Error> = None;
@@ -153,7 +153,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
     let bytes = serde_json::to_vec(&wanted)
         .map_err(|error| Error::bug("a tunnel cannot be written").source_error(error))?;
     towline_host::once::replace(&folder.join("wanted"), &bytes)
-        .map_err(|error| Error::refused("the tunnel cannot be kept").source_error(error))?;
+        .map_err(|error| Error::refused("the tunnel cannot be stored").source_error(error))?;
     let _ = aliases::write(context);
     let outcome = follow(
         context,
@@ -169,8 +169,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
             Err(error)
         }
         Err(error) => Err(error.hint(format!(
-            "it is tried again and again; how it goes: tow tunnel \
-            ls; not any more: tow tunnel close {}",
+            "tow keeps trying; its state: tow tunnel ls    give it up: tow tunnel close {}",
             named.name
         ))),
     }
@@ -180,8 +179,8 @@ fn is_lasting(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Unreachable | ErrorKind::Timeout)
 }
 
-/// With the terminal, where there is one: the supervisor can ask nobody. What may pass is given
-/// back.
+/// Signs in with the terminal, if there is one, because the supervisor cannot ask. Returns a
+/// temporary failure.
 fn sign_in(context: &Context, name: &str, definition: &Definition) -> Result<Option<Error>> {
     if let TunnelRoute::Command(words) = &definition.route {
         towline_io::tunnel::check_program(words.first().map_or("", String::as_str))?;
@@ -236,7 +235,7 @@ fn wanted(context: &Context, definition: &Definition) -> Result<Wanted> {
     })
 }
 
-/// Has it supervised, and waits until it is open or cannot be.
+/// Has the daemon supervise it, and waits until it is open or cannot be.
 fn follow(
     context: &Context,
     name: &str,
@@ -295,6 +294,6 @@ fn state_of(reply: Reply) -> Result<TunnelStatus> {
     match reply {
         Reply::Tunnel(status) => Ok(status),
         Reply::Refused(refusal) => Err(refusal.into()),
-        _ => Err(Error::bug("the daemon gave an answer to another question")),
+        _ => Err(Error::bug("the daemon's answer does not match the request")),
     }
 }

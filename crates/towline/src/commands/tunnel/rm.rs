@@ -1,11 +1,11 @@
-//! `tow tunnel rm`.
+//! `tow tunnel rm`: removes definitions.
 
 use super::Report;
 use crate::context::Context;
 use crate::reach::tunnels;
 use towline_core::{Error, Result};
 
-/// Remove a definition. An open tunnel is closed first, by you.
+/// Remove a definition. Close an open tunnel first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow tunnel rm box")]
@@ -22,10 +22,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         let named = tunnels::find(context, name)?;
         let Some(file) = named.file else {
             return Err(Error::refused(format!(
-                "tunnel `{name}` stands in {}, which is yours",
+                "tunnel `{name}` is defined in {}, which tow does not change",
                 named.origin
             ))
-            .hint("take it out there"));
+            .hint("remove it there"));
         };
         if state.tunnel(name).join("wanted").exists() || tunnels::is_supervised(state, name) {
             return Err(Error::refused(format!("tunnel `{name}` is open"))

@@ -1,9 +1,9 @@
-//! What to do about an ending.
+//! Advice about endings.
 
 use super::rank_option;
 use towline_core::reason::{Cause, Ending};
 
-/// What to do when the logs tell nothing more.
+/// The next step if the logs show no cause.
 pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
     let again = format!("tow resubmit {short}");
     match ending.cause {
@@ -69,7 +69,7 @@ pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<boo
     }
 }
 
-/// About a program that never ran: by the words of its ending.
+/// The next step for a program that never ran, from the text of its ending.
 fn not_started(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
     let detail = ending.detail.as_deref().unwrap_or_default();
     if is_no_room(detail) {
@@ -83,8 +83,8 @@ fn not_started(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, St
     } else if detail.contains("laid out") {
         (
             None,
-            "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes the code \
-            anew"
+            "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes a new \
+                snapshot of the code"
                 .into(),
         )
     } else if detail.contains("`stage`") {
@@ -110,15 +110,15 @@ fn not_started(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, St
     }
 }
 
-/// About a program that ended by itself or by a signal.
+/// The next step for a program that ended by itself or by a signal.
 fn own_end(ending: &Ending, short: &str) -> (Option<bool>, String) {
     let failure = ending.first_failure.as_ref();
     if ending.cause == Some(Cause::Signal) && failure.and_then(|failure| failure.signal) == Some(9)
     {
         return (
             None,
-            "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or set \
-            `--memory` so that it is told apart"
+            "SIGKILL comes from outside: most often the kernel, out of memory. See `dmesg`, or \
+                set `--memory` so that tow can tell"
                 .into(),
         );
     }
@@ -138,12 +138,12 @@ fn own_end(ending: &Ending, short: &str) -> (Option<bool>, String) {
     )
 }
 
-/// By the system's words, and by our own where code does not fit.
+/// Whether a disk is full, by the system's message or by ours about code that does not fit.
 pub(super) fn is_no_room(detail: &str) -> bool {
     detail.contains("No space left") || detail.contains("are free at")
 }
 
-/// A runtime that knows no such image is told from one that cannot start any.
+/// The next step for an image: one that does not exist, or a runtime that cannot start any.
 pub(super) fn image_advice(said: &str, short: &str) -> String {
     const OF_THE_NAME: [&str; 8] = [
         "short-name",
@@ -164,7 +164,7 @@ pub(super) fn image_advice(said: &str, short: &str) -> String {
     format!("{first}; what the runtime said is in tow logs {short} --setup")
 }
 
-/// What shells mean by a code.
+/// The meaning of an exit code for shells.
 pub(super) fn meaning(code: i32) -> String {
     match code {
         126 => "code 126 means that a program was found and could not be run: check that it is \

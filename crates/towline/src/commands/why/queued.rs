@@ -1,4 +1,4 @@
-//! Why a run is not running yet.
+//! Explains why a run is not running yet.
 
 use super::EXPLAIN_TIMEOUT;
 use super::Why;
@@ -16,7 +16,7 @@ pub(super) fn held(context: &Context, record: &RunRecord) -> Result<Why> {
     let mut why = failed(context, record)?;
     why.state = "failed, held";
     why.next_step = Some(format!(
-        "look around: tow ssh {0}    let it go: tow abort {0}",
+        "look around: tow ssh {0}    end it: tow abort {0}",
         record.id.short()
     ));
     Ok(why)
@@ -39,12 +39,12 @@ pub(super) fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
         Err(error) if is_far && error.kind() == towline_core::ErrorKind::Unreachable => {
             let next_step = error.hints().first().cloned();
             return Ok(Why {
-                summary: format!("what it waits for is not known: {error}"),
+                summary: format!("the reason why it waits is not known: {error}"),
                 next_step,
                 ..begin(record)
             });
         }
-        Ok(_) => return Err(Error::bug("the daemon gave an answer to another question")),
+        Ok(_) => return Err(Error::bug("the daemon's answer does not match the request")),
         Err(error) if error.kind() == towline_core::ErrorKind::NotFound => {
             return Ok(Why {
                 summary: "it has just ended".into(),
@@ -81,7 +81,7 @@ pub(super) fn waiting(context: &Context, record: &RunRecord) -> Result<Why> {
     })
 }
 
-/// What a far scheduler says of it.
+/// The explanation of a far scheduler.
 pub(super) fn far(record: &RunRecord, explained: towline_core::cluster::Explanation) -> Why {
     let mut summary = explained.text;
     if let Some(native) = &explained.native {

@@ -1,4 +1,4 @@
-//! `tow why` of a sweep: its failures, those of one cause together.
+//! `tow why` of a sweep: its failures, grouped by cause.
 
 use super::Report;
 use crate::commands::ps::fold::counted;
@@ -18,7 +18,7 @@ struct WhySweep<'a> {
     next_step: Option<String>,
 }
 
-/// Runs that failed of the same.
+/// Runs that failed for the same reason.
 #[derive(Serialize)]
 struct Failure<'a> {
     reason: Option<&'static str>,
@@ -26,7 +26,7 @@ struct Failure<'a> {
     runs: Vec<&'a RunId>,
 }
 
-/// Runs that are named of each group.
+/// How many runs of each group are named.
 const NAMED_RUNS: usize = 3;
 
 pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
@@ -72,7 +72,7 @@ pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
     Report::new(text, &why)
 }
 
-/// The largest group first.
+/// The groups, the largest first.
 fn failures(runs: &[RunRecord]) -> Vec<Failure<'_>> {
     let mut groups: BTreeMap<String, Failure<'_>> = BTreeMap::new();
     for run in runs

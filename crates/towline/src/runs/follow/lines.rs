@@ -1,4 +1,4 @@
-//! Lines of logs as they are shown.
+//! Shows lines of logs.
 
 use super::Follower;
 use crate::output;
@@ -8,7 +8,7 @@ use std::io::Write;
 use towline_core::Result;
 use towline_core::RunId;
 use towline_core::cluster::LogSource;
-/// A line of a log, for programs. Bytes that are not UTF-8 are replaced.
+/// A log line, for programs. Bytes that are not UTF-8 are replaced.
 #[derive(serde::Serialize)]
 pub(super) struct LogLine<'a> {
     run: &'a RunId,
@@ -18,13 +18,13 @@ pub(super) struct LogLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     set_up_node: Option<u32>,
     line: std::borrow::Cow<'a, str>,
-    /// The line is longer than one value holds, and goes on in the next.
+    /// The line is longer than one value may be, and goes on in the next.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     continues: bool,
 }
 
 impl Follower<'_> {
-    /// One log without a filter goes out as raw bytes; several, or a filter, go by lines.
+    /// Shows bytes: raw for one log without a filter, else line by line.
     pub(super) fn show(&mut self, source: LogSource, bytes: &[u8]) -> Result<()> {
         if self.view.sources.len() == 1 && self.view.grep.is_none() && !self.context.json {
             return output::data(bytes);
@@ -82,7 +82,7 @@ impl Follower<'_> {
         }
         shown.extend_from_slice(body);
         if self.draws_over {
-            // What a longer progress bar left to the right of it.
+            // Erases the rest of a longer progress bar.
             shown.extend_from_slice(b"\x1b[K");
         }
         shown.push(if end == Some(End::Return) {

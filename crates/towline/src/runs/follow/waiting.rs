@@ -1,4 +1,4 @@
-//! Waiting for runs without showing what they print.
+//! Waits for runs without showing their output.
 
 use super::TROUBLE_EVERY;
 use super::Trouble;
@@ -17,7 +17,7 @@ use towline_core::event::Recorded;
 use towline_core::state::RunState;
 use towline_wire::daemon::Reply;
 use towline_wire::daemon::Request;
-/// Waits until every run has ended; the states in the order asked for.
+/// Waits until every run has ended; returns the states in the order asked for.
 pub(crate) fn wait_for(
     context: &Context,
     runs: &[RunId],
@@ -26,7 +26,7 @@ pub(crate) fn wait_for(
     wait_while(context, runs, timeout, None, |_, _| Ok(()))
 }
 
-/// The same of runs that were asked to end: one that will not is an error.
+/// The same for cancelled runs: a run that will not end is an error.
 pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
     let check = |run: &RunId, state: &RunState| match &state.cancel_refused {
         Some(why) if !state.cancel_requested && !state.phase.is_ended() => {
@@ -44,10 +44,10 @@ pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
     .map(drop)
 }
 
-/// How long somebody waits for runs that are to end before they hear what it is that takes so long.
+/// How long to wait for cancelled runs before explaining what takes so long.
 pub(super) const EXPLAINED_AFTER: Duration = Duration::from_secs(3);
 
-/// Says once what is waited for.
+/// Tells once what the wait is for.
 pub(super) fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
     let alive: Vec<&RunId> = runs
         .iter()
@@ -66,7 +66,7 @@ pub(super) fn explain(runs: &[RunId], states: &HashMap<RunId, RunState>) {
     }
 }
 
-/// The states of runs that have all ended: the history knows, and nobody else need be asked.
+/// The states of runs that have all ended: the history knows them, so no daemon is needed.
 pub(super) fn ended_before(context: &Context, runs: &[RunId]) -> Result<Option<Vec<RunState>>> {
     let Some(history) = context.maybe_history()? else {
         return Ok(None);
@@ -84,7 +84,7 @@ pub(super) fn ended_before(context: &Context, runs: &[RunId]) -> Result<Option<V
     Ok(states.filter(|states| states.iter().all(|state| state.phase.is_ended())))
 }
 
-/// `explain_at`: when whoever waits hears what is waited for.
+/// `explain_at`: when to tell the user what the wait is for.
 pub(super) fn wait_while(
     context: &Context,
     runs: &[RunId],
