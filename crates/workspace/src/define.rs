@@ -7,7 +7,7 @@ use towline_core::suggest::did_you_mean;
 use towline_core::workspace::{MIN_BACKUP_INTERVAL, Workspace};
 use towline_core::{Error, Result};
 
-/// A workspace, and where it is written down.
+/// A workspace and its file.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub name: String,
@@ -16,7 +16,7 @@ pub struct Known {
     pub file: Option<PathBuf>,
 }
 
-/// Refuses what is no name for a workspace.
+/// Refuses a text that cannot be the name of a workspace.
 pub fn check_name(name: &str) -> Result<()> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !name.is_empty() && name.len() <= 60 && name.chars().all(fits) && !name.starts_with('-') {
@@ -26,7 +26,7 @@ pub fn check_name(name: &str) -> Result<()> {
         .hint("letters, digits, `-` and `_`: work"))
 }
 
-/// Refuses a definition that cannot be meant. `at` says in errors where it is written.
+/// Refuses a definition that cannot work. `at` says in errors where it is written.
 pub fn check(at: &str, workspace: &Workspace) -> Result<()> {
     if workspace.path.trim().is_empty() {
         return Err(Error::config(format!("{at}: a workspace needs a `path`"))

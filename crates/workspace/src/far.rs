@@ -1,4 +1,4 @@
-//! A workspace on another machine: this program over there does the work, and tells how far it is.
+//! A workspace on another machine: this program does the work there, and reports its progress.
 
 use crate::{Datastores, Task, act};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -17,15 +17,15 @@ use towline_wire::workspace::{
     Outcome, PROTOCOL, SCRATCH_VERB, ScratchHello, ScratchOrder, ScratchReply,
 };
 
-/// Where this program is brought to, below the home over there.
+/// The folder for this program on the other machine, below the home.
 const STAGE_FOLDER: &str = ".towline";
-/// Between two words on how far it is.
+/// The time between two reports of progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
-/// Credentials are short.
+/// More than any set of credentials has.
 const MAX_SECRET_BYTES: u64 = 1 << 20;
 
-/// Has it done on another machine, to which somebody has signed in. This program is brought there if
-/// need be.
+/// Has a task done on another machine. The caller has signed in. This program is uploaded if it is
+/// missing there.
 pub fn ask(
     machine: &dyn Transport,
     program: &OwnProgram,
@@ -53,8 +53,8 @@ pub fn ask(
     }
 }
 
-/// The other side: one order from stdin, answers on stdout. When the line ends, so do we: whatever
-/// is cut short here is as if it had not begun.
+/// The other side: reads one order from stdin and writes answers to stdout. This process exits when
+/// the connection ends, because an unfinished act has no effect.
 pub fn serve(datastores: Datastores) -> io::Result<()> {
     let output = Mutex::new(BufWriter::new(io::stdout()));
     let tell = |reply: &ScratchReply| {
@@ -109,7 +109,7 @@ pub fn serve(datastores: Datastores) -> io::Result<()> {
     })
 }
 
-/// Nothing more comes on the line: its end is the end.
+/// Waits for the end of the connection, and exits.
 fn end_with(mut input: impl Read) {
     while matches!(input.read(&mut [0; 64]), Ok(count) if count > 0) {}
     #[expect(clippy::exit, reason = "killed at any moment, nothing is lost")]

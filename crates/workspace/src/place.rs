@@ -1,4 +1,4 @@
-//! Where a workspace and its backups lie, on the machine that has them.
+//! The places of a workspace and of its backups, on the machine that has them.
 
 use crate::Datastores;
 use crate::remote::RemoteStore;
@@ -13,7 +13,7 @@ use towline_snapshot::store::{BlobStore, FolderStore};
 use towline_wire::layout::StateFolder;
 use towline_wire::workspace::Destination;
 
-/// Where backups are kept, and what is known of it here.
+/// A place for backups, and its index on this machine.
 pub(crate) struct Backups {
     pub(crate) store: Arc<dyn BlobStore>,
     /// For people.
@@ -24,7 +24,7 @@ pub(crate) struct Backups {
 }
 
 impl Backups {
-    /// Clears away what was half written before that moment. A datastore does so by itself.
+    /// Removes partial files from before that moment. A datastore does so by itself.
     pub(crate) fn clear_parts(&self, before: i64) {
         if let Some(folder) = &self.folder {
             FolderStore::new(folder).clear_incoming_before(before);
@@ -124,7 +124,7 @@ pub(crate) fn backups(
     }
 }
 
-/// A path without links, as far as it is there.
+/// A path without symbolic links, as far as it exists.
 pub(crate) fn real(path: &Path) -> PathBuf {
     let found = path
         .ancestors()
@@ -135,7 +135,7 @@ pub(crate) fn real(path: &Path) -> PathBuf {
     )
 }
 
-/// Whether two places are on one disk, as far as can be told.
+/// Whether the backups are on the same disk as the workspace; `false` if that is unknown.
 pub(crate) fn is_same_disk(workspace: &Path, backups: &Backups) -> bool {
     let device = |path: &Path| {
         path.ancestors()

@@ -1,5 +1,5 @@
-//! How backups of a workspace go, and automatic ones: what is wanted, kept in the state folder for
-//! the daemon, with what their credentials lead to held apart.
+//! The status of a workspace's backups, and automatic backups: the daemon reads in the state folder
+//! which are wanted. The secrets of their credentials are in a file apart.
 
 use crate::{Known, Task};
 use std::fs;
@@ -36,17 +36,17 @@ fn json(value: &impl serde::Serialize) -> Result<Vec<u8>> {
         .map_err(|error| Error::bug("cannot be written as JSON").source_error(error))
 }
 
-/// How the backups of a workspace go.
+/// The status of a workspace's backups.
 pub fn read_status(state: &StateFolder, name: &str) -> BackupStatus {
     read(&state.workspace(name, "status")).unwrap_or_default()
 }
 
-/// What is wanted of automatic backups of a workspace.
+/// The automatic backups of a workspace; `None` if they are off.
 pub fn auto(state: &StateFolder, name: &str) -> Option<Auto> {
     read(&state.workspace(name, "auto"))
 }
 
-/// Workspaces whose last backup failed. Costs nothing where there are none.
+/// Workspaces whose last backup failed. Costs nothing if there are no workspaces.
 pub fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
     let Ok(entries) = fs::read_dir(state.workspaces()) else {
         return Vec::new();
@@ -65,8 +65,8 @@ pub fn failing(state: &StateFolder) -> Vec<(String, Failing)> {
     failing
 }
 
-/// Automatic backups need the daemon: whoever looks starts it, where it was killed or the machine
-/// was restarted. Costs nothing where none is wanted.
+/// Starts the daemon if automatic backups need one: it may have been killed, or the machine was
+/// restarted. Costs nothing if none is wanted.
 pub fn see_to_autos(state: &StateFolder) {
     let Ok(entries) = fs::read_dir(state.workspaces()) else {
         return;
@@ -79,7 +79,7 @@ pub fn see_to_autos(state: &StateFolder) {
     }
 }
 
-/// Does a backup of that workspace, by `perform`, and remembers how it went.
+/// Does a backup of that workspace by `perform`, and stores its status.
 pub fn back_up(
     state: &StateFolder,
     name: &str,
@@ -87,7 +87,7 @@ pub fn back_up(
 ) -> Result<Outcome> {
     let began = towline_host::clock::now();
     let outcome = perform();
-    // One that another backup keeps from beginning says nothing of this workspace.
+    // A backup that did not begin, because another one is at work, does not change the status.
     if !matches!(outcome, Ok(Outcome::Busy)) {
         write(
             state,
@@ -142,7 +142,7 @@ fn next(before: BackupStatus, began: Moment, outcome: &Result<Outcome>) -> Backu
     }
 }
 
-/// Has the daemon do that backup every so often.
+/// Has the daemon repeat that backup.
 pub fn set_auto(
     state: &StateFolder,
     known: &Known,
@@ -158,7 +158,7 @@ pub fn set_auto(
         workspace: workspace.clone(),
         order: task.order,
     };
-    // The secrets first: what is wanted must be possible.
+    // The secrets first: a backup that is wanted must be possible.
     write(
         state,
         &known.name,
@@ -170,7 +170,7 @@ pub fn set_auto(
     Ok(wanted)
 }
 
-/// `false`: it was not on.
+/// Turns automatic backups off. Returns whether they were on.
 pub fn stop_auto(state: &StateFolder, name: &str) -> Result<bool> {
     let mut was_on = false;
     for what in ["auto", "secrets"] {

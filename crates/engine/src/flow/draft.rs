@@ -1,5 +1,4 @@
-//! The job as the user wrote it, over what jobs have on its cluster, and what else a plan is made
-//! from.
+//! The job as the user wrote it, over the defaults of its cluster, and the other inputs of a plan.
 
 use super::code::CodePlace;
 use crate::layers::Layers;
@@ -27,43 +26,43 @@ pub fn read_job(file: &Path) -> Result<Job> {
     })
 }
 
-/// What a plan is made from, beside the job.
+/// The inputs of a plan beside the job.
 #[derive(Debug)]
 pub struct Origin {
     pub place: CodePlace,
     pub environment: Vec<(String, String)>,
     pub resubmits: Option<RunId>,
     pub code: CodeChoice,
-    /// The data of the run that is done again.
+    /// The data of the run that is resubmitted.
     pub data: Option<(Vec<IoPlan>, Option<CopyPlan>)>,
 }
 
 /// Which code a run gets.
 #[derive(Debug)]
 pub enum CodeChoice {
-    /// What lies there now.
+    /// The code that is in the folder now.
     Today { any_size: bool },
-    /// What another run had.
+    /// The code of another run.
     SameAs(FrozenCode, Option<GitState>),
     /// None: the run starts in the folder itself.
     InPlace,
 }
 
-/// The job over what jobs have on that cluster. What the job or the command line says counts.
+/// The job over the defaults of that cluster. The job and the command line take precedence.
 pub fn with_defaults(layers: &Layers, job: Job, cluster: &str, total_gpus: Option<u32>) -> Job {
     let Some(usual) = layers.cluster(cluster).ok().and_then(|cluster| cluster.job) else {
         return job;
     };
     let mut usual = *usual;
     if total_gpus.is_some() {
-        // `-n` says how many; the usual number of nodes is not asked for then.
+        // `-n` decides the number of nodes, so the default number does not count.
         usual.resources.nodes = None;
     }
     let own = job.launch;
     let mut job = job.over(&usual);
     let none = total_gpus.or(job.resources.gpus_per_node).unwrap_or(0) == 0;
     if own.is_none() && none && job.launch == Some(Launch::PerGpu) {
-        // One rank per GPU is the cluster's habit, not this job's wish.
+        // One rank per GPU is the cluster's default; this job does not ask for it.
         job.launch = None;
     }
     job

@@ -1,6 +1,5 @@
-//! The flow of a submission: draft, code, data, plan, send. Each step is one file or one folder, and
-//! takes what the steps before it gave. What a step needs from the program around the flow, it asks
-//! of [`Outside`].
+//! The flow of a submission: draft, code, data, plan, send. Each step is one file or one folder. It
+//! takes the results of the steps before it. [`Outside`] is the program around the flow.
 
 pub mod code;
 pub mod data;

@@ -1,4 +1,4 @@
-//! A cluster of any kind, opened by its name, and what was learnt of it.
+//! A cluster of any kind, opened by its name, and its facts.
 
 use super::waiting::told;
 use std::ops::Deref;
@@ -10,14 +10,15 @@ use towline_wire::cluster::NamedCluster;
 #[derive(Debug, Clone)]
 pub struct OpenCluster {
     pub cluster: Arc<dyn Cluster>,
-    /// Its definition, for whoever carries runs there.
+    /// Its definition, for the daemon that sends runs there.
     pub named: NamedCluster,
     pub terminal: Terminal,
 }
 
-/// The user's terminal: whether he can be asked something there, and how he is told something.
+/// The user's terminal.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
+    /// Whether somebody is there to answer questions.
     pub can_ask: bool,
     /// Writes one line for people.
     pub tell: fn(&str),
@@ -46,7 +47,7 @@ impl OpenCluster {
         self.waited_for(|| self.connect(false))
     }
 
-    /// What it has, as far as a plan needs to know: without asking, where that is known.
+    /// The facts that a plan needs. The cluster is asked only if none are remembered.
     pub fn known_facts(&self) -> Result<Facts> {
         match self.remembered_facts() {
             Some(facts) => Ok(facts),
@@ -54,7 +55,7 @@ impl OpenCluster {
         }
     }
 
-    /// What it has now.
+    /// The facts as they are now.
     pub fn facts_now(&self) -> Result<Facts> {
         if self.is_here() {
             return self.facts();

@@ -1,5 +1,6 @@
-//! What the flow takes from the program around it. The program opens clusters and datastores and
-//! has the user's terminal, because the flow knows neither kinds of cluster nor kinds of datastore.
+//! The interface between the flow and the program around it. The program opens clusters and
+//! datastores and has the user's terminal. The flow knows no kind of cluster and no kind of
+//! datastore.
 
 use super::open_cluster::{OpenCluster, Terminal};
 use crate::layers::Layers;
@@ -52,7 +53,7 @@ pub trait Outside {
     fn write_aliases(&self);
 }
 
-/// [`Outside::watch`] for work that gives something.
+/// [`Outside::watch`] for work that returns a value.
 pub(super) fn watched<T>(
     outside: &dyn Outside,
     what: &'static str,

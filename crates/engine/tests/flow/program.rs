@@ -32,7 +32,7 @@ pub(crate) struct TestProgram {
 }
 
 impl TestProgram {
-    /// With this configuration, which the user wrote himself.
+    /// With this text as the user's configuration.
     pub(crate) fn new(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("project");

@@ -1,4 +1,4 @@
-//! Which workspaces there are, in the files of this user.
+//! The workspaces in the configuration and the files of this user.
 
 use crate::context::Context;
 use crate::output;

@@ -33,7 +33,7 @@ const DATASTORES: Datastores = Datastores {
     runtime: stores::runtime,
 };
 
-/// From what the user named to where it lies. Credentials are looked up here.
+/// A task for the named workspace. Its credentials are looked up here.
 pub(crate) fn task(context: &Context, name: &str, workspace: &Workspace, act: Act) -> Result<Task> {
     let mut secrets = SecretSet::default();
     let to = destination(context, name, workspace, &mut secrets)?;
@@ -84,7 +84,7 @@ fn destination(
     })
 }
 
-/// Does it, here or over there, and draws meanwhile.
+/// Does a task on the machine that has the workspace, and shows its progress.
 pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
     let progress = Progress::default();
     let mut say = |line: String| output::status(&line);
@@ -107,7 +107,8 @@ pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
     crate::output::progress::Bar::new(verb).watch(|| progress.read(), work)
 }
 
-/// Backups in a datastore can be looked at from here, whatever became of the machine.
+/// Does a task on backups. Those in a datastore are reached from here, because the machine of the
+/// workspace may be gone.
 pub(crate) fn perform_from_here(context: &Context, mut task: Task) -> Result<Outcome> {
     if let (Destination::Store { store, .. }, Some(_)) = (&task.order.to, &task.workspace.on)
         && store.datastore.kind != "folder"
@@ -148,14 +149,14 @@ fn open_store(store: &NamedStore, secrets: &SecretSet) -> Result<Arc<dyn Data>> 
     towline_io::open::open(&store.name, &store.datastore, &lookup)
 }
 
-/// Does a backup and remembers how it went.
+/// Does a backup and stores its status.
 pub(crate) fn back_up(context: &Context, task: &Task) -> Result<Outcome> {
     status::back_up(context.state()?, &task.order.name, || {
         perform(context, task)
     })
 }
 
-/// Has the daemon back it up every so often.
+/// Has the daemon back up a workspace again and again.
 pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) -> Result<Auto> {
     let workspace = &known.workspace;
     let act = Act::BackUp {
@@ -166,12 +167,12 @@ pub(crate) fn set_auto(context: &Context, known: &Known, every: Option<Span>) ->
     status::set_auto(context.state()?, known, every, task)
 }
 
-/// `tow __scratch`: what another machine's program asks, on stdin.
+/// `tow __scratch`: does the order that the program of another machine sends on stdin.
 pub(crate) fn serve() -> std::io::Result<()> {
     far::serve(DATASTORES)
 }
 
-/// `tow __backup STATE NAME`: what the daemon starts when a backup is due.
+/// `tow __backup STATE NAME`: the daemon starts it when a backup is due.
 pub(crate) fn auto_main(state: &str, name: &str) -> ExitCode {
     let context = Context::of(state);
     let run = || match status::auto_task(context.state()?, name) {

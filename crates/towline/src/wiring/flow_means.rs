@@ -69,7 +69,7 @@ impl Outside for Context {
 
 impl Context {
     /// Does something with what datastores are opened with: the variables and the keyring of the
-    /// user, and the machines that he reaches.
+    /// user, and the routes to machines.
     pub(crate) fn with_lookup<T>(&self, act: impl FnOnce(&Lookup<'_>) -> T) -> T {
         let variables = self.variables();
         let home = surroundings::home();

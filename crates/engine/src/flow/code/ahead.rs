@@ -1,5 +1,5 @@
-//! Code on its way to a far cluster while it is still being packed here. What goes wrong on the way
-//! is no matter: whoever carries the submission over brings what is missing.
+//! Sends code to a far cluster while it is still being packed here. An error does no harm: the
+//! daemon sends the missing packs with the submission.
 
 use crate::flow::outside::ClusterOpener;
 use std::path::PathBuf;
@@ -13,27 +13,27 @@ use towline_snapshot::digest::Digest;
 use towline_snapshot::problem::Result as SnapshotResult;
 use towline_snapshot::store::{Blob, BlobKind, BlobStore, FolderStore, Stored};
 
-/// The local store, whose new packs go to a cluster too.
+/// The local store; new packs are sent to a cluster too.
 pub(super) struct Ahead<'s> {
     store: &'s FolderStore,
     sender: Mutex<Sending>,
 }
 
 enum Sending {
-    /// Nothing was new so far: nobody is bothered.
+    /// There was no new pack so far, so there is no connection.
     Not(Option<ClusterOpener>),
     Begun(Sender<Blob>, JoinHandle<()>, OpenedCluster),
 }
 
-/// The way to the cluster, once it is there.
+/// The connection to the cluster, once it is open.
 type OpenedCluster = Arc<OnceLock<Arc<dyn Cluster>>>;
 
-/// How long a way that is in trouble is waited for, and how often that is looked at.
+/// How long to wait for a connection in trouble, and how often to check.
 const TROUBLE_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 impl<'s> Ahead<'s> {
-    /// `start` makes a way to the cluster of our own.
+    /// `start` opens a connection of our own to the cluster.
     pub(super) fn new(store: &'s FolderStore, start: ClusterOpener) -> Self {
         Self {
             store,
@@ -41,7 +41,7 @@ impl<'s> Ahead<'s> {
         }
     }
 
-    /// Waits until what was begun is over there, or has failed, or comes to nothing for a while.
+    /// Waits until all packs are sent, or one failed, or the connection is in trouble for too long.
     pub(super) fn finish(self) {
         let Sending::Begun(sender, thread, opened) = self
             .sender
@@ -111,7 +111,7 @@ impl BlobStore for Ahead<'_> {
     }
     fn put(&self, blob: &Blob, bytes: &[u8]) -> SnapshotResult<()> {
         self.store.put(blob, bytes)?;
-        // A root says that all its packs are there; it goes last, by whoever has seen to that.
+        // A root says that all its packs are there, so the daemon sends it last.
         if matches!(blob, Blob::Pack(_)) {
             self.send(*blob);
         }

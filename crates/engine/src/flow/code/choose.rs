@@ -1,4 +1,4 @@
-//! Which code a run gets: what lies there now, what another run had, or none.
+//! Which code a run gets: that of the folder now, that of another run, or none.
 
 use super::{CodePlace, LocalStore, Survey, Wish, local_store, stays, survey};
 use crate::flow::draft::CodeChoice;
@@ -10,7 +10,7 @@ use towline_core::{Error, Result};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::store::{Blob, BlobStore};
 
-/// What is to be taken, what the plan says of it, and git's word.
+/// The survey to take, the code as the plan names it, and the state of git.
 pub(in crate::flow) type Chosen = (Option<Survey>, Option<FrozenCode>, Option<GitState>);
 
 pub(in crate::flow) fn choose_code(
@@ -50,7 +50,7 @@ pub(in crate::flow) fn choose_code(
     Ok((Some(survey), Some(frozen), git))
 }
 
-/// The tree and git's word on it, side by side: neither waits for the other.
+/// Surveys the tree and asks git at the same time.
 fn look_around(
     outside: &dyn Outside,
     place: &CodePlace,

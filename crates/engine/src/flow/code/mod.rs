@@ -1,4 +1,4 @@
-//! The code of a job: where it lies, what of it travels, and taking it.
+//! The code of a job: its place, its survey, and its snapshot.
 
 mod ahead;
 mod choose;

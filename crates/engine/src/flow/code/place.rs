@@ -1,4 +1,4 @@
-//! Where the code of a job lies.
+//! The folder that holds the code of a job.
 
 use std::path::{Path, PathBuf};
 use towline_core::job::Job;
@@ -65,7 +65,7 @@ pub fn too_wide(root: &Path, home: Option<&Path>) -> Option<&'static str> {
     }
 }
 
-/// Why no code travels from a folder: said in the plan.
+/// The note of the plan if no code is sent from this folder.
 pub fn stays(place: &CodePlace) -> Option<String> {
     let home = surroundings::home();
     too_wide(&place.root, home.as_deref()).map(|what| {

@@ -1,4 +1,4 @@
-//! What of a code tree travels.
+//! The survey of a code tree: which files go into the snapshot, and which stay here.
 
 use super::{CodePlace, withheld};
 use crate::layers::Layers;
@@ -14,25 +14,25 @@ use towline_snapshot::rules::{Rules, Why};
 use towline_snapshot::walk::{Limits, Walked, walk};
 use towline_wire::layout::StateFolder;
 
-/// More than this is data, or a folder that nobody meant.
+/// A larger tree is data, or the wrong folder.
 const CODE_LIMITS: Limits = Limits {
     files: 50_000,
     bytes: 2 << 30,
 };
-/// Links to what was left out; more of them are no help to anybody.
+/// The most links to ignored paths in a local run.
 const MOST_LINKS: usize = 50_000;
 
-/// What would travel.
+/// The files that a snapshot would hold.
 #[derive(Debug)]
 pub struct Survey {
     pub root: PathBuf,
     pub workdir: PathBuf,
     pub walked: Walked,
-    /// Mapped folders that are not there, with their place in a folder datastore.
+    /// Mapped folders that the tree lacks, with their place in a folder datastore.
     mapped: BTreeMap<String, String>,
 }
 
-/// How the user wants it.
+/// The user's options.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wish<'a> {
     pub ignore: &'a [String],
@@ -40,7 +40,7 @@ pub struct Wish<'a> {
     pub large: bool,
 }
 
-/// Walks the tree; nothing of it is read yet.
+/// Walks the tree. No file is read yet.
 pub fn survey(
     layers: &Layers,
     state: &StateFolder,
@@ -79,7 +79,7 @@ pub fn survey(
     })
 }
 
-/// Folders of the configuration that are not there but lie in a folder of this machine.
+/// Folders of the configuration that the tree lacks and a folder datastore of this machine has.
 fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
     let missing = config
         .folders
@@ -133,7 +133,7 @@ fn check_size(root: &Path, walked: &Walked, limits: Limits) -> Result<()> {
 }
 
 impl Survey {
-    /// As the plan has it, without a snapshot yet.
+    /// The code as the plan names it, without a snapshot yet.
     pub fn frozen(&self) -> Result<FrozenCode> {
         let text = |path: &Path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
@@ -164,8 +164,8 @@ impl Survey {
         })
     }
 
-    /// What a local run does without although it is not code: said, because half a dataset looks
-    /// like a whole one.
+    /// The note about ignored paths without a link in a local run. The user must know, because half
+    /// a dataset looks like a whole one.
     pub fn unlinked(&self) -> Option<String> {
         let wanted = self.walked.left_out.iter().filter(|left| left.is_linked());
         let (text, odd): (Vec<_>, Vec<_>) =
@@ -179,7 +179,7 @@ impl Survey {
         })
     }
 
-    /// What holds credentials and stays here, as a note.
+    /// The note about files with credentials, which stay here.
     pub fn withheld(&self) -> Option<String> {
         let kept: Vec<_> = self
             .walked

@@ -1,4 +1,4 @@
-//! Taking the code: a snapshot in the local store, or in another.
+//! Takes a snapshot of the code, into the local store or another one.
 
 use super::ahead::Ahead;
 use super::survey::Survey;
@@ -15,14 +15,14 @@ use towline_snapshot::walk::Limits;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 
-/// The local store, kept from being pruned for as long as this lives.
+/// The local store, with the lock that keeps a prune away.
 #[derive(Debug)]
 pub struct LocalStore {
     pub store: FolderStore,
     _lock: File,
 }
 
-/// Opens the local store; others may, too, but nobody drops anything meanwhile.
+/// Opens the local store with a shared lock: others may add to it, and nobody prunes it.
 pub fn local_store(state: &StateFolder) -> Result<LocalStore> {
     let lock = open_lock(state)?;
     lock::lock_shared(&lock)
@@ -47,7 +47,7 @@ pub fn open_lock(state: &StateFolder) -> Result<File> {
         .map_err(failed)
 }
 
-/// Takes the snapshot into `store`. Once this returns it is there, all of it.
+/// Takes the snapshot into `store`. It is complete when this returns.
 pub fn take(
     outside: &dyn Outside,
     survey: Survey,
@@ -80,7 +80,7 @@ pub fn take(
     Ok(taken)
 }
 
-/// Into the local store.
+/// Takes the snapshot into the local store.
 pub fn take_here(outside: &dyn Outside, survey: Survey, store: &LocalStore) -> Result<Taken> {
     take(outside, survey, &store.store, local_index(outside)?)
 }
@@ -89,7 +89,7 @@ fn local_index(outside: &dyn Outside) -> Result<PathBuf> {
     Ok(outside.state()?.snapshots().join("index"))
 }
 
-/// Into the local store, and what is new of it to a far cluster at once.
+/// Takes the snapshot into the local store, and sends new packs to a far cluster meanwhile.
 pub fn take_ahead(
     outside: &dyn Outside,
     survey: Survey,

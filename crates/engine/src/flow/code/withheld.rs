@@ -1,5 +1,5 @@
-//! Files of a code tree that hold credentials: they are used by reference, and never travel with
-//! the code.
+//! Files of a code tree that hold credentials. The configuration refers to them, and no snapshot
+//! holds them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,13 +8,12 @@ use towline_host::surroundings;
 
 /// Where ACT and qd keep accounts of stores.
 const ACCOUNTS_FOLDER: &str = "aux_data/configs";
-/// Where the MSRA Intern's Toolkit keeps what was filled in, tokens among it.
+/// Where the MSRA Intern's Toolkit keeps the user's entries, tokens among them.
 const TOOLKIT_FOLDER: &str = ".msra_intern_s_toolkit";
 /// A file of accounts is small.
 const MAX_ACCOUNT_FILE_BYTES: u64 = 1 << 20;
 
-/// Those below `root`: what credentials of the configuration refer to, and what other tools keep in
-/// their places.
+/// The files below `root` that credentials of the configuration refer to, and those of other tools.
 pub(super) fn files(config: &Config, root: &Path) -> BTreeSet<PathBuf> {
     let credentials = config
         .datastores

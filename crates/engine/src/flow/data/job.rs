@@ -1,5 +1,5 @@
-//! The data of a job: from names in the job file to stores as they are configured now, with what
-//! their credentials lead to held apart.
+//! The data of a job: the stores that the job file names, as they are configured now. The secrets
+//! of their credentials are held apart.
 
 use super::stores::{is_in_file, references, store};
 use crate::flow::outside::Outside;
@@ -13,7 +13,7 @@ use towline_host::program::find_program;
 /// Programs that mount a store, the better one first.
 pub const MOUNTERS: [&str; 2] = ["blobfuse2", "rclone"];
 
-/// What a plan says of a job's data.
+/// A job's data as the plan has it.
 #[derive(Debug, Default)]
 pub struct JobData {
     pub io: Vec<IoPlan>,
@@ -21,8 +21,8 @@ pub struct JobData {
     pub secrets: SecretSet,
 }
 
-/// Looks everything up. Nothing is asked of any store yet. What only the nodes of a far cluster
-/// have, folders and programs, is theirs to find.
+/// Looks up all stores of a job. No store is asked yet. Folders and programs of a far cluster are
+/// not checked here, because only its nodes have them.
 pub(super) fn job_data(outside: &dyn Outside, job: &Job, is_here: bool) -> Result<JobData> {
     let mut data = JobData::default();
     if job.io.is_empty() && job.copy.is_none() {
@@ -79,7 +79,7 @@ pub(super) fn job_data(outside: &dyn Outside, job: &Job, is_here: bool) -> Resul
     Ok(data)
 }
 
-/// The same stores as another run had; only what their credentials lead to is looked up anew.
+/// The stores of another run. Only the secrets of their credentials are looked up again.
 pub(super) fn same_data(
     outside: &dyn Outside,
     io: Vec<IoPlan>,
@@ -92,7 +92,7 @@ pub(super) fn same_data(
         .chain(copy.iter().map(|copy| &copy.store))
     {
         for (key, reference) in references(&store.datastore) {
-            // One that travelled by value is a file of this machine.
+            // A credential that was sent by value is in a file of this machine.
             let from = reference
                 .strip_prefix("keyring:")
                 .filter(|file| is_in_file(file))
@@ -123,7 +123,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Parts joined by `/`, none of which climbs.
+/// The path in plain form. `..` is refused.
 pub fn clean(key: &str, path: &str) -> Result<String> {
     let parts: Vec<&str> = path
         .split('/')

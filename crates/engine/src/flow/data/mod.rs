@@ -1,4 +1,4 @@
-//! The data of a job: which stores it has on its cluster, and what their credentials lead to.
+//! The data of a job: its stores on its cluster, and the secrets of their credentials.
 
 mod folders;
 mod job;
@@ -16,7 +16,7 @@ use towline_core::Result;
 use towline_core::job::Job;
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED};
 
-/// The data of a job on its cluster: what it asks for, or what another run had.
+/// The data of a job on its cluster: what it asks for, or the data of the run it repeats.
 pub fn on_cluster(
     outside: &dyn Outside,
     target: &OpenCluster,

@@ -10,8 +10,8 @@ use towline_core::config::{Config, Datastore};
 use towline_core::job::{Io, IoMode, Job};
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
 
-/// The data of a job there: what the configuration knows, stores that only the cluster does, and
-/// mapped folders, which are mounted and linked into the code: `./data` is there in every run.
+/// The data of a job there: in stores of the configuration, in stores that only the cluster knows,
+/// and mapped folders. These are mounted and linked into the code, so every run has `./data`.
 pub(super) fn job_data(
     outside: &dyn Outside,
     cluster: &OpenCluster,
@@ -56,8 +56,8 @@ pub(super) fn job_data(
     Ok(data)
 }
 
-/// The data that a run had elsewhere. Mapped folders, which were links there, are mounted; those of
-/// another cluster stay what they are.
+/// The data that a run had on another cluster. Mapped folders, which were links there, are mounted.
+/// Mounts of another such cluster stay as they are.
 pub(super) fn with_folders(
     outside: &dyn Outside,
     cluster: &OpenCluster,
@@ -87,7 +87,7 @@ fn own_store(name: &str, kind: &str) -> NamedStore {
     }
 }
 
-/// Adds a mount for each mapped folder; which of them each is.
+/// Adds a mount for each mapped folder. Returns the mount of each folder.
 fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<String, String>> {
     let there = config.clusters.get(cluster);
     let usual = config

@@ -1,5 +1,5 @@
-//! A datastore of the configuration, as a run elsewhere gets it: with what its credentials lead to
-//! held apart.
+//! A datastore of the configuration as a run gets it. The secrets of its credentials are held
+//! apart.
 
 use crate::flow::outside::Outside;
 use std::path::Path;
@@ -10,8 +10,8 @@ use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 use towline_host::surroundings;
 
-/// The datastore of that name. What only the nodes of a far cluster have, folders and programs, is
-/// theirs to find. `at` says in errors who names it.
+/// The datastore of that name. Folders and programs of a far cluster are not checked here, because
+/// only its nodes have them. `at` says in errors where the name is written.
 pub fn store(
     outside: &dyn Outside,
     at: &str,
@@ -104,7 +104,7 @@ fn check_ssh_config(at: &str, name: &str, datastore: &Datastore) -> Result<()> {
 /// Writes `~/` out, as this user's home.
 fn write_out_home(datastore: &mut Datastore, home: &Path, is_here: bool) {
     if let Some(Credential::Map(map)) = &mut datastore.credential {
-        // Whoever carries the data has no home of ours.
+        // The process that moves the data may have another home.
         for value in map.values_mut() {
             for kind in ["file:", "yaml:"] {
                 if let Some(below) = value
@@ -125,7 +125,7 @@ fn write_out_home(datastore: &mut Datastore, home: &Path, is_here: bool) {
     }
 }
 
-/// Credentials in files of this machine travel by value, among the secrets.
+/// Reads credentials in files of this machine, and adds their values to the secrets.
 fn bring_files(
     outside: &dyn Outside,
     name: &str,
@@ -148,7 +148,7 @@ pub(super) fn is_in_file(reference: &str) -> bool {
     reference.starts_with("file:") || reference.starts_with("yaml:")
 }
 
-/// References of a credential that lead somewhere only this process sees.
+/// References of a credential to the environment or the keyring of this process.
 pub(super) fn references(datastore: &Datastore) -> Vec<(&str, &str)> {
     let Some(Credential::Map(map)) = &datastore.credential else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! A job, resolved against one cluster, becomes a plan. Pure, but for what the cluster is asked.
+//! Resolves a job against one cluster and makes a plan. Pure, apart from questions to the cluster.
 
 use super::notes::{TOKENS_NOTE, unused_gpus, unused_options};
 use std::path::{Path, PathBuf};

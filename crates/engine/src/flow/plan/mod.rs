@@ -1,5 +1,5 @@
-//! From a job to a plan for one cluster: its code looked at, its data, image and surroundings
-//! found. Nothing is sent, and nothing is kept yet.
+//! Makes a plan for one cluster from a job: surveys its code, finds its data, its image and its
+//! environment. Nothing is stored or sent.
 
 mod make;
 mod notes;
@@ -31,7 +31,7 @@ pub struct Prepared {
     pub survey: Option<Survey>,
 }
 
-/// Whether as many nodes as it asks for have what it asks for free.
+/// Whether enough nodes have enough free GPUs and CPUs for it.
 pub fn can_start_now(prepared: &Prepared) -> bool {
     let shape = &prepared.plan.resolved.shape;
     let Ok(facts) = prepared.cluster.facts_now() else {
@@ -48,7 +48,7 @@ pub fn can_start_now(prepared: &Prepared) -> bool {
     facts.nodes.iter().filter(fits).count() >= nodes as usize
 }
 
-/// Makes the plan; the code is only looked at.
+/// Makes the plan. The code is surveyed, not read.
 pub fn plan_for(
     outside: &dyn Outside,
     job: Job,
@@ -64,7 +64,7 @@ pub fn plan_for(
         .and_then(|cluster| cluster.gpus_per_node);
     let keyring = surroundings::keyring(&job.environment.secrets, &origin.environment);
     if !target.is_here() {
-        // Mistakes of one's own are told before anybody has to sign in.
+        // The user's own mistakes are reported before a sign-in.
         let around = Surroundings {
             environment: origin.environment.clone(),
             keyring: keyring.clone(),
@@ -112,7 +112,7 @@ pub fn plan_for(
     };
     let again = may_be_old.then(|| request.clone());
     let planned = make_plan(request, target.cluster.as_ref(), facts);
-    // What a job was refused for may have changed since the cluster was last asked.
+    // The reason for a refusal may have changed since the cluster was last asked.
     let (mut plan, mut secrets) = match (planned, again) {
         (Err(refused), Some(request)) => match target.facts_now() {
             Ok(facts) => make_plan(request, target.cluster.as_ref(), facts)?,

@@ -1,4 +1,4 @@
-//! Notes of a plan: which keys of the job have no effect on its cluster, and what else to know.
+//! Notes of a plan: keys of the job that have no effect on its cluster, and other surprises.
 
 use crate::flow::outside::Outside;
 use towline_core::cluster::Cluster;
@@ -7,8 +7,8 @@ use towline_core::plan::Plan;
 use towline_core::resolve::Shape;
 
 /// The note for a plan whose tokens were taken out.
-pub(super) const TOKENS_NOTE: &str = "what looks like a token in its command or variables travels as a \
-    secret, and is shown as `***`";
+pub(super) const TOKENS_NOTE: &str = "what looks like a token in its command or variables travels \
+    as a secret, and is shown as `***`";
 
 /// The note for a job without GPUs on a cluster that has some.
 pub(super) fn unused_gpus(
@@ -77,7 +77,7 @@ pub(super) fn unused_options(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
     notes
 }
 
-/// What this machine does not do with a run that asks for it.
+/// Notes about wishes of a run that this machine does not fulfil.
 pub(super) fn local_notes(outside: &dyn Outside, plan: &Plan) -> Vec<String> {
     let mut notes = Vec::new();
     if plan.resolved.shape.memory.is_some() && !outside.limits_memory() {

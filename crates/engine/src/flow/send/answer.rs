@@ -1,4 +1,4 @@
-//! The cluster's answer to a submission that the daemon carries there.
+//! The cluster's answer to a submission that the daemon sends.
 
 use crate::flow::outside::Outside;
 use crate::flow::waiting::TELL_AFTER;

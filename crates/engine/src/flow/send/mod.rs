@@ -1,5 +1,4 @@
-//! A plan on its way: the code is frozen, then the cluster is told. When this returns, the runs
-//! happen.
+//! Sends a plan: freezes the code, then submits. The runs are submitted when this returns.
 
 mod answer;
 
@@ -15,7 +14,7 @@ use towline_core::{Error, Result};
 use towline_host::crash;
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 
-/// What cannot be reached now is refused while nothing is written, or ended, yet.
+/// Refuses a cluster that cannot be reached now, before anything is stored or cancelled.
 pub fn reach(prepared: &Prepared) -> Result<()> {
     if prepared.cluster.is_here() {
         return Ok(());
@@ -26,7 +25,7 @@ pub fn reach(prepared: &Prepared) -> Result<()> {
         .map_err(|error| error.while_doing(format!("cannot submit to `{}`", prepared.plan.cluster)))
 }
 
-/// Freezes the code, then sends the plan. When this returns, the runs happen.
+/// Freezes the code, then submits the plan. The runs are submitted when this returns.
 pub fn send(outside: &dyn Outside, prepared: &mut Prepared) -> Result<()> {
     reach(prepared)?;
     // Held until the history names the snapshot: nobody prunes it in between.
@@ -57,7 +56,7 @@ pub fn send(outside: &dyn Outside, prepared: &mut Prepared) -> Result<()> {
     Ok(())
 }
 
-/// Hands it to the daemon, which carries it over, and waits for the cluster's yes or no.
+/// Gives the plan to the daemon, which sends it, and waits until the cluster accepts or refuses it.
 fn send_far(outside: &dyn Outside, prepared: &Prepared) -> Result<()> {
     let submit = || Submit {
         plan: prepared.plan.clone(),
