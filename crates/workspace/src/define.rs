@@ -109,3 +109,47 @@ pub fn expect_new(all: &BTreeMap<String, Known>, name: &str) -> Result<()> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(name: &str, path: &str) -> Known {
+        Known {
+            name: name.to_owned(),
+            workspace: Workspace {
+                path: path.to_owned(),
+                ..Workspace::default()
+            },
+            file: Some(PathBuf::from(format!("/config/{name}.yaml"))),
+        }
+    }
+
+    #[test]
+    fn the_configuration_counts_before_a_file() {
+        let configured = BTreeMap::from([("work".to_owned(), made("work", "/fast").workspace)]);
+        let files = vec![made("work", "/slow"), made("more", "/more")];
+        let all = known(files, &configured).expect("both are good");
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["more", "work"]);
+        assert_eq!(
+            (all["work"].workspace.path.as_str(), &all["work"].file),
+            ("/fast", &None)
+        );
+    }
+
+    #[test]
+    fn the_only_one_needs_no_name() {
+        let one = known(vec![made("work", "/fast")], &BTreeMap::new()).expect("good");
+        assert_eq!(choose(one.clone(), None).expect("chosen").name, "work");
+        let error = choose(one.clone(), Some("wrk")).expect_err("no such name");
+        assert!(error.hints()[0].contains("work"), "{error}");
+        assert!(expect_new(&one, "work").is_err() && expect_new(&one, "other").is_ok());
+        assert!(choose(BTreeMap::new(), None).is_err());
+    }
+
+    #[test]
+    fn a_file_without_a_path_is_refused_with_its_place() {
+        let error = known(vec![made("work", " ")], &BTreeMap::new()).expect_err("no path");
+        assert!(error.to_string().contains("/config/work.yaml"), "{error}");
+    }
+}
