@@ -16,6 +16,7 @@ use towline_core::{Error, Result};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
+use towline_wire::report::clusters::{Discovered, Workspace};
 use towline_wire::runner::Variables;
 
 /// The connections that a cluster needs beside its configuration: machines, clouds, and this
@@ -80,10 +81,10 @@ pub fn define(
 
 /// An answer of a service, for people and for programs.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Answer<T> {
     pub page: Page,
-    pub value: serde_json::Value,
-    /// What to do next.
+    pub value: T,
+    /// What to do with it.
     pub hint: String,
 }
 
@@ -98,7 +99,7 @@ pub fn discover(
     cluster: Option<(&str, config::Cluster)>,
     caller: &Caller<'_>,
     means: &dyn Means,
-) -> Result<Answer> {
+) -> Result<Answer<Discovered>> {
     let (name, definition) = cluster.unwrap_or_else(|| {
         let azure = KindConfig::Azureml(AzuremlConfig::default());
         ("azure", config::Cluster::of(azure))
@@ -121,7 +122,7 @@ pub fn create_workspace(
     means: &dyn Means,
     name: &str,
     location: Option<&str>,
-) -> Result<Answer> {
+) -> Result<Answer<Workspace>> {
     let KindConfig::Azureml(config) = &named.cluster.kind else {
         let error = Error::refused(format!("cluster `{}` has no workspace", named.name));
         return Err(error.hint("name one of kind azureml with `-c`"));

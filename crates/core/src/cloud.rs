@@ -3,6 +3,7 @@
 
 use crate::redact::Secret;
 use crate::{Error, Result};
+use schemars::JsonSchema;
 use std::fmt::Debug;
 use std::ops::Range;
 
@@ -136,12 +137,13 @@ impl Reply {
 }
 
 /// The signed-in user, as a token describes it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema)]
 pub struct Who {
     /// `alice@example.com`; for an application or a managed identity its name or its client id.
     pub name: String,
     /// The unique id of the user or the application in its tenant.
     pub id: String,
+    /// The id of the tenant.
     pub tenant: String,
 }
 

@@ -3,10 +3,11 @@
 use crate::job::{Job, OneOrMany};
 use crate::token::hidden;
 use crate::{Error, Result, quote};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a rank is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Program {
     /// A program and its arguments, without a shell.

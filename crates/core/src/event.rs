@@ -3,14 +3,18 @@
 use crate::RunId;
 use crate::reason::Ending;
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One event in the life of a run. `…Intent` is written before the act, its counterpart after it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum RunEvent {
+    /// It is written down.
     Drafted,
+    /// Its code and its data are about to be sent.
     StageIntent,
+    /// It is about to be given to the cluster.
     SubmitIntent,
     /// The cluster has accepted it; `native` is its own id for the job.
     Submitted {
@@ -29,12 +33,9 @@ pub enum RunEvent {
         durable: bool,
     },
     /// The runner is gone and has not claimed the attempt, which therefore never started.
-    AttemptUnclaimed {
-        attempt: u32,
-    },
-    AttemptStarted {
-        attempt: u32,
-    },
+    AttemptUnclaimed { attempt: u32 },
+    /// The runner has begun the attempt.
+    AttemptStarted { attempt: u32 },
     /// A rank failed and the nodes are kept for the user until `until`.
     AttemptHeld {
         attempt: u32,
@@ -50,24 +51,15 @@ pub enum RunEvent {
     /// The user asked to cancel it; the end is not confirmed yet.
     CancelIntent,
     /// The cluster refuses to cancel it, for this reason; it goes on.
-    CancelRefused {
-        why: String,
-    },
+    CancelRefused { why: String },
     /// A higher tier needs its resources; the attempt is being ended.
-    PreemptIntent {
-        attempt: u32,
-    },
+    PreemptIntent { attempt: u32 },
     /// The run ended with this attempt (0: it never started).
-    Ended {
-        attempt: u32,
-        ending: Ending,
-    },
+    Ended { attempt: u32, ending: Ending },
     /// The cluster says with authority that it has never had the job, and there is no end record.
     NeverHeard,
     /// The cluster reports another state for it.
-    Observed {
-        native: Box<crate::state::Native>,
-    },
+    Observed { native: Box<crate::state::Native> },
 }
 
 impl RunEvent {
@@ -93,10 +85,13 @@ impl RunEvent {
 }
 
 /// An event with its run, place in the stream and moment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Recorded {
+    /// The number of the event in the history.
     pub sequence: i64,
+    /// The run.
     pub run: RunId,
+    /// When it was recorded.
     pub at: Moment,
     #[serde(flatten)]
     pub event: RunEvent,

@@ -2,6 +2,7 @@
 //! `-<number>`.
 
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -12,7 +13,9 @@ pub const MAX_ID_CHARACTERS: usize = 50;
 pub const MIN_SUFFIX_CHARACTERS_TO_CHANGE: usize = 4;
 
 /// The permanent id of a run, or of the sweep that runs belong to.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(String);
 

@@ -7,6 +7,7 @@ use crate::quantity::Memory;
 use crate::resolve::Resolved;
 use crate::sweep::Parameters;
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 
@@ -86,16 +87,19 @@ impl Plan {
 }
 
 /// One run of a plan with its sweep values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedRun {
+    /// Its id.
     pub id: RunId,
+    /// Its name.
     pub name: String,
+    /// Its values of the sweep.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Parameters,
 }
 
 /// The native request, printable as it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {
     /// For people: a batch script, a JSON body, a command.
     pub text: String,

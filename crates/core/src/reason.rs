@@ -61,24 +61,30 @@ impl Cause {
 }
 
 /// The first rank that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RankFailure {
+    /// The rank.
     pub rank: u32,
+    /// The node that had it.
     pub node: u32,
+    /// The exit code of its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The signal that ended it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<i32>,
 }
 
 /// How an attempt ended. `cause` is absent when it ended well.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub struct Ending {
+    /// Why it did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
     /// The exit code of `tow run`: the program's code, or 128+n for a signal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
+    /// The rank that failed first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_failure: Option<RankFailure>,
     /// One line for people.

@@ -14,22 +14,29 @@ use crate::quantity::Span;
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::{Error, Result};
 use checks::{check_nul, check_templates, check_variable};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shape::shape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The job as it will run. Holds no secret value, only names.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resolved {
+    /// Its nodes, its ranks, and what each node needs.
     pub shape: Shape,
+    /// Its tier.
     pub tier: Tier,
+    /// The longest time of an attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Span>,
+    /// What a rank runs.
     pub program: Program,
+    /// Commands that run on each node before the ranks start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub setup: Vec<String>,
     /// The folder where commands start: an absolute path on the local cluster.
     pub workdir: String,
+    /// The umask of its processes.
     pub umask: u32,
     /// The submitter's priority and limits, where the cluster is the submitter's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,35 +45,47 @@ pub struct Resolved {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// From the submitter's environment, where the cluster is the submitter's machine.
+    #[schemars(skip)]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inherited: BTreeMap<String, String>,
     /// Names of variables whose values are secret and stored apart.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<String>,
+    /// When it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
+    /// How long its nodes are kept if a rank fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold_on_failure: Option<Span>,
+    /// The Git state of its folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitState>,
     /// The code that is sent with the run. Without it the run starts in `workdir` itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<FrozenCode>,
+    /// The container that it runs in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
+    /// The data that it reads, writes or mounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io: Vec<IoPlan>,
+    /// The data that is copied to each node first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copy: Option<CopyPlan>,
 }
 
 /// One datastore path of a run: the store as it was configured when the run was submitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct IoPlan {
+    /// Its name in the job file.
     pub name: String,
+    /// The datastore.
     pub store: NamedStore,
+    /// Its path there.
     pub path: String,
+    /// Whether it is read, written or mounted.
     pub mode: IoMode,
+    /// Options for the program that mounts it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
 }
@@ -89,18 +108,23 @@ impl IoPlan {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CopyPlan {
+    /// The datastore that it comes from.
     pub store: NamedStore,
+    /// Its path there.
     pub path: String,
+    /// The folders below the path that are copied. None means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub subdirs: Vec<String>,
 }
 
 /// A datastore with its name. Credentials are references; their values are stored apart.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedStore {
+    /// Its name in the configuration.
     pub name: String,
+    /// Its definition.
     pub datastore: Datastore,
 }
 
@@ -112,8 +136,9 @@ pub const MOUNTED: &str = "io:";
 pub const STORE_SECRET: &str = "datastore ";
 
 /// The container image of a run, and the program that runs it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Container {
+    /// The program that runs containers.
     pub runtime: Runtime,
     /// The path of the runtime's program.
     pub program: String,
@@ -124,7 +149,7 @@ pub struct Container {
     pub options: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Runtime {
     Podman,
@@ -147,7 +172,7 @@ impl Runtime {
 }
 
 /// The code of a run, as it was when it was submitted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FrozenCode {
     /// The snapshot's id; absent in a plan that was not sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +182,9 @@ pub struct FrozenCode {
     /// The folder where commands start, below it; empty for the root itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub workdir: String,
+    /// The number of its files.
     pub files: u64,
+    /// The bytes of its files.
     pub bytes: u64,
     /// Paths that the ignore rules leave out and that a run on this machine gets as links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -196,9 +223,11 @@ impl Resolved {
 }
 
 /// The git commit of a run's code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GitState {
+    /// The commit that was checked out.
     pub commit: String,
+    /// The branch that was checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// Whether tracked files differ from the commit; absent if git could not be run.

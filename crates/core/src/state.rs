@@ -3,6 +3,7 @@
 use crate::event::RunEvent;
 use crate::reason::{Cause, Ending, Outcome};
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -91,7 +92,7 @@ pub struct RunState {
 }
 
 /// A cluster's own description of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Native {
     /// Its id there: `1234`, `1234_7`.
     pub id: String,

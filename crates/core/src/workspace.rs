@@ -3,6 +3,7 @@
 
 use crate::quantity::Span;
 use crate::time::Moment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -42,12 +43,16 @@ pub struct Workspace {
 
 /// The backups to keep: the newest few, and the newest of each of the last hours, days and weeks
 /// that have one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Keep {
+    /// The newest this many.
     pub last: u32,
+    /// The newest of each of this many hours.
     pub hourly: u32,
+    /// The newest of each of this many days.
     pub daily: u32,
+    /// The newest of each of this many weeks.
     pub weekly: u32,
 }
 

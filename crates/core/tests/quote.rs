@@ -1,5 +1,5 @@
 //! Quoted words, as real shells read them.
-#![allow(clippy::disallowed_methods)]
+#![expect(clippy::disallowed_methods, reason = "the shells themselves are asked")]
 
 use proptest::prelude::*;
 use std::process::{Command, Stdio};

@@ -137,40 +137,6 @@ impl Report {
             says: says.into(),
         }
     }
-
-    /// For people.
-    pub fn text(&self) -> String {
-        let mut text = format!("{}\n", self.source);
-        for (title, lines, arrow) in [
-            ("mapped", &self.mapped, "→ "),
-            ("assumed", &self.assumed, "→ "),
-            ("not needed", &self.not_needed, ""),
-            ("not mapped", &self.not_mapped, ""),
-        ] {
-            if lines.is_empty() {
-                continue;
-            }
-            text += &format!("  {title}\n");
-            let width = |of: fn(&Line) -> &String| {
-                lines
-                    .iter()
-                    .map(|line| of(line).chars().count())
-                    .max()
-                    .unwrap_or(0)
-            };
-            let (keys, places) = (width(|line| &line.key), width(|line| &line.at));
-            for Line { key, at, says } in lines {
-                text += &format!("    {key:<keys$}  {at:<places$}  {arrow}{says}\n");
-            }
-        }
-        for warning in &self.warnings {
-            text += &format!("  warning: {warning}\n");
-        }
-        for command in &self.commands {
-            text += &format!("  run once: {command}\n");
-        }
-        text
-    }
 }
 
 /// The same key at the same position is reported once, however many values need it.

@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -163,9 +163,14 @@ impl Home {
         command
     }
 
+    /// Runs `tow`. What it prints with `--json` is as its schema says.
     #[track_caller]
     pub fn tow<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Output {
-        self.command(words).output().unwrap().into()
+        let mut command = self.command(words);
+        let output = command.output().unwrap().into();
+        let words: Vec<OsString> = command.get_args().map(OsStr::to_owned).collect();
+        crate::answers::check(&words, &output);
+        output
     }
 
     /// `tow` from a shell with umask 0.

@@ -9,6 +9,7 @@
 
 pub mod ability;
 pub mod aml;
+mod answers;
 pub mod campaign;
 pub mod contract;
 pub mod disk;
@@ -18,6 +19,7 @@ mod home;
 pub mod page;
 mod program;
 pub mod real;
+mod schema;
 pub mod toy;
 pub mod transport_contract;
 mod wait;

@@ -1,5 +1,6 @@
 //! The protocol between `tow` and its daemon, on a private unix socket.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
@@ -187,15 +188,24 @@ pub enum Observation {
     Gone,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What the daemon says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Status {
+    /// The version of its program.
     pub version: String,
+    /// The version of the protocol that it speaks.
     pub protocol: u32,
+    /// Its process.
     pub pid: u32,
+    /// When it started, in milliseconds since 1970.
     pub started: towline_core::time::Moment,
+    /// The number of runs that wait in its queue.
     pub queued: usize,
+    /// The number of runs that it has running.
     pub running: usize,
+    /// The number of live runners.
     pub runners: usize,
+    /// The memory that it uses.
     pub memory_bytes: u64,
     /// Why nothing can be written at present, such as a full disk. Runs go on; starts and ends
     /// wait.
@@ -204,7 +214,7 @@ pub struct Status {
 }
 
 /// Why a run waits.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Explanation {
     /// Runs before it in the queue.
     pub ahead: usize,
@@ -212,6 +222,7 @@ pub struct Explanation {
     pub waits_for: Vec<String>,
     /// The runs that hold it.
     pub held_by: Vec<RunId>,
+    /// The same in one sentence.
     pub text: String,
 }
 

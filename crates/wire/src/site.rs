@@ -3,6 +3,7 @@
 //! as raw bytes.
 
 use crate::stage::Sent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use towline_core::RunId;
 use towline_core::cluster::{
@@ -119,16 +120,22 @@ pub enum SiteReply {
     Refused(crate::daemon::Refusal),
 }
 
-/// The facts of a site, beside its nodes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+/// What is known of a site, beside its nodes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SiteFacts {
+    /// `tow nodes --json` has these beside the others.
     #[serde(default)]
+    #[schemars(skip)]
     pub facts: Facts,
     /// `22.05.8`
     pub version: String,
+    /// Whether Slurm has a database of accounts.
     pub accounting: bool,
+    /// The folder that the login host and the nodes share.
     pub stage: String,
+    /// The partitions.
     pub partitions: Vec<PartitionFacts>,
+    /// The QOS that the user may use.
     pub tiers: Vec<String>,
     /// The accounting database, which has the QOS, does not answer now.
     #[serde(default)]
@@ -141,6 +148,7 @@ pub struct SiteFacts {
     /// Container runtimes there, the preferred one first.
     #[serde(default)]
     pub runtimes: Vec<Runtime>,
+    /// The largest number of tasks of a job array.
     pub largest_array: u32,
     /// The user's usage and fair share, as the scheduler reports them.
     #[serde(default)]
@@ -153,15 +161,19 @@ pub struct SiteFacts {
     pub environment: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct PartitionFacts {
+    /// Its name.
     pub name: String,
+    /// Whether jobs that name no partition go there.
     pub is_default: bool,
+    /// Whether it takes jobs.
     pub is_up: bool,
-    /// In seconds.
+    /// The longest time of a job, in seconds; null if there is no limit.
     pub longest: Option<u64>,
-    /// The time limit in seconds of a job that asks for none.
+    /// The time of a job that asks for none, in seconds.
     pub usual: Option<u64>,
+    /// The number of its nodes.
     pub nodes: u32,
 }
 

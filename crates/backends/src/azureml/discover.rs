@@ -6,7 +6,6 @@ use super::config::Scope;
 use super::probe::{CLUSTERS_API, all_of, quotas};
 use super::site::QuotaFacts;
 use super::workspaces::{subscriptions, workspaces};
-use serde::Serialize;
 use serde_json::{Value, json};
 use towline_core::cloud::{Call, Cloud};
 use towline_core::{Error, ErrorKind, Result};
@@ -17,7 +16,7 @@ const GRAPH_API: &str = "2021-03-01";
 pub(super) const IMAGES_API: &str = "2020-12-01-preview";
 pub(super) const IDENTITIES_API: &str = "2023-01-31";
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ComputeFacts {
     pub name: String,
     /// `AmlCompute`, `Kubernetes`, …
@@ -26,14 +25,13 @@ pub struct ComputeFacts {
     pub most_nodes: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct WorkspaceFacts {
-    #[serde(flatten)]
     pub scope: Scope,
     pub computes: Vec<ComputeFacts>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct VirtualClusterFacts {
     pub id: String,
     pub name: String,
@@ -41,7 +39,7 @@ pub struct VirtualClusterFacts {
     pub quotas: Vec<QuotaFacts>,
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Discovered {
     pub workspaces: Vec<WorkspaceFacts>,
     pub virtual_clusters: Vec<VirtualClusterFacts>,

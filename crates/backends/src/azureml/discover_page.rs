@@ -1,12 +1,15 @@
 //! The page of `tow clusters --discover`: what the user may use on Azure.
 
 use super::cluster::AzureCluster;
-use super::discover::{Discovered, WorkspaceFacts, create_workspace, discover};
+use super::config::Scope;
+use super::discover::{ComputeFacts, Discovered, WorkspaceFacts, create_workspace, discover};
 use super::page::quota_row;
+use super::site::QuotaFacts;
 use crate::registry::Answer;
 use towline_core::cloud::Cloud;
 use towline_core::cluster::{Cell, Page, Tone};
 use towline_core::{Error, Result};
+use towline_wire::report::clusters as report;
 
 const WORKSPACES: [&str; 7] = [
     "WORKSPACE",
@@ -26,12 +29,12 @@ const VIRTUAL_CLUSTERS: [&str; 6] = [
     "LIMIT",
 ];
 
-/// Lists what the user may use, and what to write into the configuration for it.
-pub(crate) fn discovered(cloud: &dyn Cloud) -> Result<Answer> {
+/// What the user may use, and what to write into the configuration for it.
+pub(crate) fn discovered(cloud: &dyn Cloud) -> Result<Answer<report::Discovered>> {
     let found = discover(cloud)?;
     Ok(Answer {
         page: page(&found),
-        value: serde_json::to_value(&found).unwrap_or_default(),
+        value: answer(found),
         hint: "name one as a cluster: {kind: azureml, workspace: …, compute: …} or {…, \
             virtual_cluster: …}"
             .to_owned(),
@@ -39,8 +42,12 @@ pub(crate) fn discovered(cloud: &dyn Cloud) -> Result<Answer> {
 }
 
 impl AzureCluster {
-    /// Creates a workspace in the resource group of this one.
-    pub(crate) fn create_workspace(&self, name: &str, location: Option<&str>) -> Result<Answer> {
+    /// Makes a workspace in the resource group of this one.
+    pub(crate) fn create_workspace(
+        &self,
+        name: &str,
+        location: Option<&str>,
+    ) -> Result<Answer<report::Workspace>> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if !(3..=33).contains(&name.len()) || !name.chars().all(is_name) {
             return Err(
@@ -51,13 +58,59 @@ impl AzureCluster {
         let scope = create_workspace(self.cloud(), &self.site()?.scope, name, location)?;
         Ok(Answer {
             page: Page::default().text(format!("{}\n", scope.id())),
-            value: serde_json::to_value(&scope).unwrap_or_default(),
             hint: format!(
                 "use it: {{kind: azureml, subscription: {}, resource_group: {}, workspace: \
                     {name}, compute: …}}",
                 scope.subscription, scope.resource_group
             ),
+            value: workspace(scope),
         })
+    }
+}
+
+fn workspace(scope: Scope) -> report::Workspace {
+    report::Workspace {
+        subscription: scope.subscription,
+        resource_group: scope.resource_group,
+        workspace: scope.workspace,
+    }
+}
+
+/// The same for programs.
+fn answer(found: Discovered) -> report::Discovered {
+    let compute = |compute: ComputeFacts| report::Compute {
+        name: compute.name,
+        kind: compute.kind,
+        vm_size: compute.vm_size,
+        most_nodes: compute.most_nodes,
+    };
+    let workspaces = found.workspaces.into_iter();
+    let quota = |quota: QuotaFacts| report::Quota {
+        region: quota.region,
+        series: quota.series,
+        tier: quota.tier,
+        limit: quota.limit,
+        used: quota.used,
+    };
+    let virtual_clusters = found.virtual_clusters.into_iter();
+    report::Discovered {
+        workspaces: workspaces
+            .map(|facts| report::DiscoveredWorkspace {
+                workspace: workspace(facts.scope),
+                computes: facts.computes.into_iter().map(compute).collect(),
+            })
+            .collect(),
+        virtual_clusters: virtual_clusters
+            .map(|cluster| report::VirtualCluster {
+                id: cluster.id,
+                name: cluster.name,
+                location: cluster.location,
+                quotas: cluster.quotas.into_iter().map(quota).collect(),
+            })
+            .collect(),
+        images: found.images,
+        identities: found.identities,
+        notes: found.notes,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::RunId;
 use crate::cloud::Who;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -56,8 +57,9 @@ impl NodeFacts {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct NodeFacts {
+    /// Its name.
     pub name: String,
     /// The cluster's own word for its state: `idle`, `drained`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -65,23 +67,33 @@ pub struct NodeFacts {
     /// The users of running jobs there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub users: Vec<String>,
+    /// The number of its CPUs.
     pub cpus: u32,
+    /// The CPUs that jobs have.
     pub cpus_used: u32,
+    /// Its memory in bytes.
     pub memory: u64,
+    /// The bytes of its memory that jobs have.
     pub memory_used: u64,
+    /// Its GPUs.
     pub gpus: Vec<GpuFacts>,
 }
 
 /// One GPU and its user.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct GpuFacts {
     /// The number in `CUDA_VISIBLE_DEVICES` or `ROCR_VISIBLE_DEVICES`.
     pub index: u32,
+    /// Its model.
     pub name: String,
+    /// Its make.
     pub make: GpuMake,
+    /// Its memory in bytes.
     pub memory: u64,
+    /// The bytes of its memory in use.
     #[serde(default)]
     pub memory_used: u64,
+    /// The run that has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
     /// Set if processes outside of Towline use it.
@@ -89,7 +101,7 @@ pub struct GpuFacts {
     pub busy_with: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GpuMake {
     #[default]

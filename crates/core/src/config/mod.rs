@@ -9,6 +9,7 @@ pub use cluster::{
 };
 pub use cluster_keys::keys_of;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,34 +37,42 @@ pub struct Config {
 }
 
 /// One datastore. Keys that its kind does not use are refused when it is opened.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Datastore {
     /// `azure_blob`, `s3`, `folder` or `ssh_folder`.
     pub kind: String,
     /// A folder behind ssh: the host that has it, as ssh knows it.
     #[serde(default)]
     pub host: Option<String>,
+    /// A configuration for ssh, instead of the user's.
     #[serde(default)]
     pub ssh_config: Option<String>,
+    /// Azure: the storage account.
     #[serde(default)]
     pub account: Option<String>,
+    /// Azure: the container.
     #[serde(default)]
     pub container: Option<String>,
+    /// S3: the bucket.
     #[serde(default)]
     pub bucket: Option<String>,
+    /// S3: the region.
     #[serde(default)]
     pub region: Option<String>,
     /// A folder's own path; below a container or bucket, what everything lies under.
     #[serde(default)]
     pub path: Option<String>,
+    /// The address of the service, if it is not the usual one.
     #[serde(default)]
     pub endpoint: Option<String>,
+    /// How to be let in.
     #[serde(default)]
     pub credential: Option<Credential>,
 }
 
 /// A way to be let in: a word such as `azure_cli`, or keys with references as values.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, JsonSchema)]
+#[schemars(untagged)]
 pub enum Credential {
     Word(String),
     Map(BTreeMap<String, String>),

@@ -63,7 +63,13 @@ impl JsonSchema for Launch {
     fn schema_name() -> Cow<'static, str> {
         "Launch".into()
     }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "anyOf": [{ "enum": ["per_node", "per_gpu", "once"] }, { "type": "integer", "minimum": 1, "maximum": 4096 }] })
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        // A job file has a number as a number; a job that is printed has it as text.
+        let ranks = if generator.contract().is_serialize() {
+            json_schema!({ "type": "string", "pattern": "^[0-9]+$" })
+        } else {
+            json_schema!({ "type": "integer", "minimum": 1, "maximum": 4096 })
+        };
+        json_schema!({ "anyOf": [{ "enum": ["per_node", "per_gpu", "once"] }, ranks] })
     }
 }

@@ -3,22 +3,28 @@
 use crate::job::{Job, Launch};
 use crate::quantity::Memory;
 use crate::{Error, Result};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// More nodes than this are taken for a mistake.
 const MAX_NODES_PER_RUN: u32 = 10_000;
 
 /// Nodes, ranks and what each node needs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Shape {
+    /// The number of nodes.
     pub nodes: u32,
     /// Ranks on each node; with `once`, one rank on node 0 and none elsewhere.
     pub ranks_per_node: u32,
+    /// Whether only node 0 has a rank.
     #[serde(default)]
     pub once: bool,
+    /// GPUs on each node.
     pub gpus_per_node: u32,
+    /// CPUs on each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpus_per_node: Option<u32>,
+    /// Memory on each node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Memory>,
 }

@@ -1,9 +1,10 @@
 //! An error in the words of the log.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The kind of message that shows an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
     /// An exception of Python, Java, JavaScript, Julia or R.
@@ -35,10 +36,13 @@ impl Form {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Place {
+    /// The file; below the code root if it is part of the run's code.
     pub file: String,
+    /// The number of the line.
     pub line: Option<u32>,
+    /// The function.
     pub function: Option<String>,
     /// The line's text, if the log shows it.
     pub source: Option<String>,
@@ -53,8 +57,9 @@ impl Place {
 }
 
 /// An error as a log words it. All texts are printable and of bounded length.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LogError {
+    /// What kind of error it is.
     #[serde(rename = "kind")]
     pub form: Form,
     /// The line that names it.

@@ -91,6 +91,11 @@ fn says<'r>(lines: &'r [Line], key: &str) -> &'r str {
         .map_or("(nothing)", |line| line.says.as_str())
 }
 
+/// All that a report says.
+fn everything(report: &Report) -> String {
+    format!("{report:?}")
+}
+
 fn warns(report: &Report, part: &str) -> bool {
     report.warnings.iter().any(|warning| warning.contains(part))
 }

@@ -42,7 +42,8 @@ fn numbers_of_tasks_are_told_with_what_to_do() {
         assert_eq!(says(&report.mapped, key), "(nothing)");
     }
     assert!(
-        warns(report, "`srun --overlap` does not") && !report.text().contains("as with `sbatch`"),
+        warns(report, "`srun --overlap` does not")
+            && !everything(report).contains("as with `sbatch`"),
         "{report:#?}"
     );
     // On one node only the script's own `srun` starts tasks.

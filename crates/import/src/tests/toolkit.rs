@@ -159,9 +159,10 @@ fn what_the_workspace_knows_is_not_asked_for() {
     let text = "{\"cluster\": {\"virtual_cluster\": \"vc\", \"workspace\": \"w\"}, \"io\": [{\"name\": \"a\", \"datastore\": \"known\"}], \"experiment\": {\"script\": [\"x\"]}}";
     let report = &imported(Kind::Toolkit, &[("x.json", text)]).reports[0];
     assert!(
-        !report.text().contains("subscription") && !report.text().contains("only the workspace"),
+        !everything(report).contains("subscription")
+            && !everything(report).contains("only the workspace"),
         "{}",
-        report.text()
+        everything(report)
     );
     let report = &imported(
         Kind::Toolkit,
@@ -283,7 +284,7 @@ fn without_a_keyring_credentials_are_variables() {
     );
     assert!(
         warns(report, "`secret-tool` is not installed")
-            && !report.text().contains("secret-tool store"),
+            && !everything(report).contains("secret-tool store"),
         "{report:#?}"
     );
 }

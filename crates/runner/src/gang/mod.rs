@@ -194,7 +194,7 @@ impl Gang {
 
     /// Whether an attempt runs and nothing ends it yet, or its nodes are held: the time limit
     /// counts then.
-    const fn is_under_way(&self) -> bool {
+    const fn counts_time(&self) -> bool {
         match &self.phase {
             Phase::Running(running) => running.stopping.is_none(),
             Phase::Held { .. } => true,

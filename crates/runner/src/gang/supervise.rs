@@ -211,7 +211,7 @@ impl<M: Allocation + Outbox + Nodes> Supervisor<'_, M> {
 
     fn check_time(&mut self) {
         let is_warned = self.means.is_warned();
-        if self.gang.is_under_way() && self.deadline.is_near(is_warned, || self.means.time_left()) {
+        if self.gang.counts_time() && self.deadline.is_near(is_warned, || self.means.time_left()) {
             self.events.push_back(Event::TimeIsNear);
         }
     }

@@ -3,11 +3,11 @@
 use super::Report;
 use crate::context::Context;
 use crate::runs::follow::wait_for_end;
-use serde::Serialize;
 use std::time::{Duration, Instant};
 use towline_client as client;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
+use towline_wire::report::abort::Aborted;
 
 /// End runs: SIGTERM, ten seconds of grace, SIGKILL. Queued runs leave the queue.
 #[derive(Debug, clap::Args)]
@@ -21,12 +21,6 @@ pub(crate) struct Args {
     /// Wait until they have ended.
     #[arg(short, long)]
     wait: bool,
-}
-
-#[derive(Serialize)]
-struct Cancelled {
-    cancelling: Vec<RunId>,
-    already_ended: Vec<RunId>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -44,23 +38,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.wait && !cancelled.cancelling.is_empty() {
         wait_for_end(context, &cancelled.cancelling)?;
     }
-    let mut text = String::new();
-    let verb = if args.wait { "aborted" } else { "aborting" };
-    cancelled
-        .cancelling
-        .iter()
-        .for_each(|run| text += &format!("{verb} {run}\n"));
-    cancelled
-        .already_ended
-        .iter()
-        .for_each(|run| text += &format!("{run} had ended already\n"));
-    Ok(Report::new(text, &cancelled))
+    Ok(Report::of(&cancelled, |answer| text(answer, args.wait)))
+}
+
+fn text(aborted: &Aborted, have_ended: bool) -> String {
+    let verb = if have_ended { "aborted" } else { "aborting" };
+    super::lines(&aborted.cancelling, |run| format!("{verb} {run}"))
+        + &super::lines(&aborted.already_ended, |run| {
+            format!("{run} had ended already")
+        })
 }
 
 /// How long the daemon may take before its status is asked for.
 const DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn cancel(context: &Context, runs: &[RunId]) -> Result<Cancelled> {
+fn cancel(context: &Context, runs: &[RunId]) -> Result<Aborted> {
     let state = context.state()?;
     let ask = |until| {
         client::ask_until(
@@ -85,7 +77,7 @@ fn cancel(context: &Context, runs: &[RunId]) -> Result<Cancelled> {
         Reply::Cancelling {
             runs,
             already_ended,
-        } => Ok(Cancelled {
+        } => Ok(Aborted {
             cancelling: runs,
             already_ended,
         }),

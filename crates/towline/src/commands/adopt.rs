@@ -7,6 +7,7 @@ use towline_client as client;
 use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
+use towline_wire::report::adopt::Adopted;
 
 /// Take a run that another machine of mine submitted into the history here.
 ///
@@ -61,15 +62,17 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         // What is shown next is how it stands there, not how a run begins here.
         far::look_now(context, &name, first)?;
     }
-    let report = Report::new(
-        format!("{submission}\n"),
-        &serde_json::json!({ "id": submission, "runs": runs }),
-    )
-    .done(format!("{submission} is adopted all the same"));
-    Ok(report.hint(format!(
-        "it is yours here too: tow logs -f {}",
-        submission.short()
-    )))
+    let answer = Adopted {
+        id: submission,
+        runs,
+    };
+    let report = Report::of(&answer, |answer| format!("{}\n", answer.id));
+    Ok(report
+        .done(format!("{} is adopted all the same", answer.id))
+        .hint(format!(
+            "it is yours here too: tow logs -f {}",
+            answer.id.short()
+        )))
 }
 
 /// The id of a run of ours. If the cluster can adopt jobs of other tools, also the cluster's name

@@ -5,7 +5,6 @@ use super::submit::{self, JobArgs};
 use crate::context::Context;
 use crate::output;
 use crate::reach::aliases;
-use serde::Serialize;
 use std::io::Read;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use towline_core::quantity::{Memory, Span};
 use towline_core::state::{Phase, RunState};
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
+use towline_wire::report::alloc::Allocated;
 
 /// How often to check for Ctrl-C.
 const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
@@ -56,14 +56,6 @@ pub(crate) struct Args {
     native: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Allocated {
-    id: RunId,
-    cluster: String,
-    hosts: Vec<String>,
-    alias: &'static str,
-}
-
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     let asked: Vec<String> = args
         .native
@@ -100,21 +92,13 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
         .unwrap_or_default();
     aliases::write(context)?;
     let alias = aliases::NODE;
-    let shown = if hosts.is_empty() {
-        String::new()
-    } else {
-        format!(" on {}", hosts.join(", "))
+    let answer = Allocated {
+        id: id.clone(),
+        cluster: prepared.plan.cluster.clone(),
+        hosts,
+        alias,
     };
-    let report = Report::new(
-        format!("{id}{shown}\n"),
-        &Allocated {
-            cluster: prepared.plan.cluster.clone(),
-            hosts,
-            alias,
-            id: id.clone(),
-        },
-    )
-    .done(format!("{id} holds its nodes all the same"));
+    let report = Report::of(&answer, text).done(format!("{id} holds its nodes all the same"));
     let report = if prepared.cluster.is_here() {
         report
     } else {
@@ -129,7 +113,15 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     )))
 }
 
-/// The native options of every job on the cluster, because `--node` adds to them.
+fn text(answer: &Allocated) -> String {
+    if answer.hosts.is_empty() {
+        format!("{}\n", answer.id)
+    } else {
+        format!("{} on {}\n", answer.id, answer.hosts.join(", "))
+    }
+}
+
+/// The options that jobs of the cluster have unless they name their own, as one with `--node` does.
 fn usual_options(context: &Context, cluster: Option<&str>) -> Result<Vec<String>> {
     let config = &context.layers()?.config;
     let there = cluster

@@ -4,10 +4,9 @@ use super::Report;
 use crate::context::Context;
 use crate::output::Paint;
 use crate::output::table::Table;
-use serde::Serialize;
 use towline_core::Result;
-use towline_core::cloud::Who;
 use towline_core::cluster::{Facts, NodeFacts};
+use towline_wire::report::clusters::{Cluster, Clusters};
 
 /// List the clusters that I can use and what is free there.
 #[derive(Debug, clap::Args)]
@@ -33,36 +32,18 @@ pub(crate) struct Args {
     location: Option<String>,
 }
 
-#[derive(Serialize)]
-struct Cluster {
-    name: String,
-    kind: &'static str,
-    default: bool,
-    /// `ready`, or why not.
-    state: String,
-    /// Nothing where that cannot be told.
-    cpus: Option<u32>,
-    cpus_free: Option<u32>,
-    gpus: Option<u64>,
-    gpus_free: Option<u64>,
-    /// Who is signed in there, where the cluster knows people by more than a name of this machine.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signed_in_as: Option<Who>,
-}
-
-impl Cluster {
-    fn count(&mut self, facts: &Facts) {
-        let nodes = &facts.nodes;
-        self.cpus = Some(nodes.iter().map(|node| node.cpus).sum());
-        self.cpus_free = Some(nodes.iter().map(NodeFacts::free_cpus).sum());
-        self.gpus = Some(nodes.iter().map(|node| node.gpus.len() as u64).sum());
-        self.gpus_free = Some(nodes.iter().map(NodeFacts::free_gpus).sum());
-        self.signed_in_as.clone_from(&facts.signed_in_as);
-        // Where quotas count, which machines they would take is another matter.
-        if let Some(quota) = facts.gpu_quota {
-            (self.cpus, self.cpus_free) = (None, None);
-            (self.gpus, self.gpus_free) = (Some(quota.limit), Some(quota.free));
-        }
+/// What a cluster has, and what of it is free.
+fn count(cluster: &mut Cluster, facts: &Facts) {
+    let nodes = &facts.nodes;
+    cluster.cpus = Some(nodes.iter().map(|node| node.cpus).sum());
+    cluster.cpus_free = Some(nodes.iter().map(NodeFacts::free_cpus).sum());
+    cluster.gpus = Some(nodes.iter().map(|node| node.gpus.len() as u64).sum());
+    cluster.gpus_free = Some(nodes.iter().map(NodeFacts::free_gpus).sum());
+    cluster.signed_in_as.clone_from(&facts.signed_in_as);
+    // Where quotas count, which machines they would take is another matter.
+    if let Some(quota) = facts.gpu_quota {
+        (cluster.cpus, cluster.cpus_free) = (None, None);
+        (cluster.gpus, cluster.gpus_free) = (Some(quota.limit), Some(quota.free));
     }
 }
 
@@ -105,13 +86,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         clusters.push(cluster);
     }
-    Ok(Report::new(
-        table(&clusters).render(),
-        &serde_json::json!({ "clusters": clusters }),
-    ))
+    Ok(Report::of(&Clusters { clusters }, text))
 }
 
-fn table(clusters: &[Cluster]) -> Table {
+fn text(answer: &Clusters) -> String {
+    let clusters = &answer.clusters;
     let is_signed_in = clusters
         .iter()
         .any(|cluster| cluster.signed_in_as.is_some());
@@ -132,7 +111,7 @@ fn table(clusters: &[Cluster]) -> Table {
     for cluster in clusters {
         table.row(row(cluster, is_signed_in));
     }
-    table
+    table.render()
 }
 
 fn row(cluster: &Cluster, is_signed_in: bool) -> Vec<(String, Paint)> {
@@ -173,7 +152,7 @@ fn row(cluster: &Cluster, is_signed_in: bool) -> Vec<(String, Paint)> {
 
 fn look(context: &Context, cluster: &mut Cluster) -> Result<()> {
     let facts = context.cluster(&cluster.name)?.facts_now()?;
-    cluster.count(&facts);
+    count(cluster, &facts);
     Ok(())
 }
 

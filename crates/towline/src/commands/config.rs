@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::output::Paint;
 use crate::output::table::Table;
 use towline_core::Result;
+use towline_wire::report::config::{ConfigValue, ConfigValues, JobFileSchema};
 
 /// Show the configuration, or the schema of the job file.
 #[derive(Debug, clap::Args)]
@@ -36,13 +37,10 @@ enum What {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     match args.what {
         What::Schema => {
-            let schema = towline_core::job::schema();
-            let text = serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n";
-            Ok(Report {
-                text,
-                json: Some(schema),
-                ..Report::default()
-            })
+            let schema = JobFileSchema(towline_core::job::schema());
+            Ok(Report::of(&schema, |schema| {
+                serde_json::to_string_pretty(schema).unwrap_or_default() + "\n"
+            }))
         }
         What::Show { origin } => {
             let layers = context.layers()?;
@@ -57,24 +55,32 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                     },
                 );
             }
-            let mut table = Table::new(&["KEY", "VALUE", "ORIGIN"]);
-            for entry in &entries {
-                let origin = if origin {
-                    entry.origin.clone()
-                } else {
-                    String::new()
-                };
-                table.row(vec![
-                    (entry.key.clone(), Paint::Bold),
-                    (entry.value.clone(), Paint::Plain),
-                    (origin, Paint::Quiet),
-                ]);
-            }
-            let rows: Vec<_> = entries.iter().map(|entry| serde_json::json!({ "key": entry.key, "value": entry.value, "origin": entry.origin })).collect();
-            Ok(Report::new(
-                table.render(),
-                &serde_json::json!({ "values": rows }),
-            ))
+            let values = entries.into_iter().map(|entry| ConfigValue {
+                key: entry.key,
+                value: entry.value,
+                origin: entry.origin,
+            });
+            let answer = ConfigValues {
+                values: values.collect(),
+            };
+            Ok(Report::of(&answer, |answer| text(answer, origin)))
         }
     }
+}
+
+fn text(answer: &ConfigValues, shows_origin: bool) -> String {
+    let mut table = Table::new(&["KEY", "VALUE", "ORIGIN"]);
+    for entry in &answer.values {
+        let origin = if shows_origin {
+            entry.origin.clone()
+        } else {
+            String::new()
+        };
+        table.row(vec![
+            (entry.key.clone(), Paint::Bold),
+            (entry.value.clone(), Paint::Plain),
+            (origin, Paint::Quiet),
+        ]);
+    }
+    table.render()
 }

@@ -9,6 +9,7 @@ use towline_core::Result;
 use towline_core::quantity::Memory;
 use towline_core::time::human_millis;
 use towline_wire::layout::StateFolder;
+use towline_wire::report::daemon::{DaemonStatus, DaemonStopped};
 
 /// Show or stop the daemon. It starts by itself and exits when idle; runs do not need it.
 #[derive(Debug, clap::Args)]
@@ -47,42 +48,49 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             towline_server::daemon_main(&state, opener)?;
             Ok(Report::default())
         }
-        What::Stop => Ok(match stop(context.state()?)? {
-            Stopped::Left => Report::new(
-                "stopped; runs go on\n",
-                &serde_json::json!({ "stopped": true }),
-            ),
-            Stopped::Ended(pid) => {
-                let text = format!("process {pid} did not answer and was ended; runs go on\n");
-                Report::new(text, &serde_json::json!({ "stopped": true, "ended": pid }))
-            }
-            Stopped::NotThere => Report::new(
-                "no daemon is running\n",
-                &serde_json::json!({ "stopped": false }),
-            ),
-        }),
-        What::Status => match client::status(context.state()?)? {
-            Some(status) => {
-                let age = human_millis(towline_host::clock::now().since(status.started));
-                let text = format!(
-                    "running: version {}, process {}, for {age}\n{} queued, {} running, {} \
-                        runner(s), {} memory\n",
-                    status.version,
-                    status.pid,
-                    status.queued,
-                    status.running,
-                    status.runners,
-                    Memory(status.memory_bytes)
-                );
-                Ok(Report::new(
-                    text,
-                    &serde_json::json!({ "running": true, "status": status }),
-                ))
-            }
-            None => Ok(Report::new(
-                "no daemon is running; it starts when needed\n",
-                &serde_json::json!({ "running": false }),
-            )),
-        },
+        What::Stop => {
+            let stopped = stop(context.state()?)?;
+            let answer = DaemonStopped {
+                stopped: !matches!(stopped, Stopped::NotThere),
+                ended: match stopped {
+                    Stopped::Ended(pid) => Some(pid),
+                    Stopped::Left | Stopped::NotThere => None,
+                },
+            };
+            Ok(Report::of(&answer, stopped_text))
+        }
+        What::Status => {
+            let status = client::status(context.state()?)?;
+            let answer = DaemonStatus {
+                running: status.is_some(),
+                status,
+            };
+            Ok(Report::of(&answer, status_text))
+        }
     }
+}
+
+fn stopped_text(answer: &DaemonStopped) -> String {
+    match answer.ended {
+        Some(pid) => format!("process {pid} did not answer and was ended; runs go on\n"),
+        None if answer.stopped => "stopped; runs go on\n".to_owned(),
+        None => "no daemon is running\n".to_owned(),
+    }
+}
+
+fn status_text(answer: &DaemonStatus) -> String {
+    let Some(status) = &answer.status else {
+        return "no daemon is running; it starts when needed\n".to_owned();
+    };
+    let age = human_millis(towline_host::clock::now().since(status.started));
+    format!(
+        "running: version {}, process {}, for {age}\n{} queued, {} running, {} runner(s), {} \
+            memory\n",
+        status.version,
+        status.pid,
+        status.queued,
+        status.running,
+        status.runners,
+        Memory(status.memory_bytes)
+    )
 }

@@ -6,11 +6,11 @@ use crate::output::columns::{columns, wrap};
 use crate::output::table::Table;
 use crate::output::{Paint, width};
 use crate::runs::code_diff::code_diff;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::record::RunRecord;
 use towline_core::{Error, Result};
 use towline_engine::history::History;
+use towline_wire::report::diff::{Diff, Difference};
 
 const SNAPSHOT: &str = "snapshot";
 
@@ -24,13 +24,6 @@ pub(crate) struct Args {
     one: String,
     #[arg(value_name = "RUN")]
     other: String,
-}
-
-#[derive(Serialize)]
-struct Difference {
-    what: String,
-    one: Option<String>,
-    other: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -55,9 +48,35 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             other: right.get(key).cloned(),
         })
         .collect();
+    let answer = Diff {
+        one: one.id,
+        other: other.id,
+        differences,
+        changes: code.changes,
+    };
+    let report = Report::of(&answer, text);
+    Ok(if answer.differences.is_empty() {
+        report.hint("they do not differ")
+    } else {
+        report
+    })
+}
+
+fn text(answer: &Diff) -> String {
+    let mut text = table(&answer.differences);
+    for change in &answer.changes {
+        text += &format!("\n{change}");
+    }
+    text
+}
+
+fn table(differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(&["WHAT", "ONE", "OTHER"]);
-    let room = room_for_values(&differences);
-    for difference in &differences {
+    let room = room_for_values(differences);
+    for difference in differences {
         let cell = |value: &Option<String>| {
             wrap(
                 &value.as_deref().map_or_else(|| "-".to_owned(), short_ids),
@@ -76,23 +95,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             table.row(vec![(what, Paint::Bold), part(&one), part(&other)]);
         }
     }
-    let mut text = if differences.is_empty() {
-        String::new()
-    } else {
-        table.render()
-    };
-    code.changes
-        .iter()
-        .for_each(|change| text += &format!("\n{change}"));
-    let report = Report::new(
-        text,
-        &serde_json::json!({ "one": one.id, "other": other.id, "differences": differences, "changes": code.changes }),
-    );
-    Ok(if differences.is_empty() {
-        report.hint("they do not differ")
-    } else {
-        report
-    })
+    table.render()
 }
 
 /// The columns for each run's value on this terminal. Longer values are wrapped, because a cut could

@@ -4,7 +4,6 @@ use super::Report;
 use crate::context::Context;
 use crate::data::stores::{self, Stores};
 use crate::output::{Paint, paint, stdout_has_colour};
-use serde::Serialize;
 use towline_client as client;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
@@ -13,6 +12,7 @@ use towline_core::{Error, ErrorKind, Result};
 use towline_engine::flow::OpenCluster;
 use towline_engine::history::{Filter, JournalMode, UnreadableRow};
 use towline_wire::daemon::{Reply, Request, Status};
+use towline_wire::report::doctor::{Check, Diagnosis};
 use towline_wire::tunnel::{TunnelState, TunnelStatus};
 
 /// How long a datastore may take to answer.
@@ -25,16 +25,6 @@ const STORE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
   tow doctor
   tow doctor --json")]
 pub(crate) struct Args {}
-
-#[derive(Serialize)]
-struct Check {
-    name: String,
-    ok: bool,
-    text: String,
-    hints: Vec<String>,
-    #[serde(skip)]
-    code: u8,
-}
 
 #[expect(clippy::unnecessary_wraps, reason = "every verb has this shape")]
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
@@ -49,32 +39,30 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     checks.extend(clusters(context));
     checks.extend(datastores(context));
     checks.extend(tunnels(context));
+    let answer = Diagnosis {
+        ok: checks.iter().all(|check| check.ok),
+        checks,
+    };
+    let mut codes = answer.checks.iter().map(|check| check.exit_code);
+    let code = codes.find(|code| *code != 0).unwrap_or(0);
+    Ok(Report::of(&answer, text).code(code))
+}
+
+fn text(answer: &Diagnosis) -> String {
     let colour = stdout_has_colour();
     let mut text = String::new();
-    for check in &checks {
+    for check in &answer.checks {
         let mark = if check.ok {
             paint(Paint::Good, "ok", colour)
         } else {
             paint(Paint::Bad, "wrong", colour)
         };
         text += &format!("{:<14} {mark}: {}\n", check.name, check.text);
-        check
-            .hints
-            .iter()
-            .for_each(|hint| text += &format!("{:<14} hint: {hint}\n", ""));
+        for hint in &check.hints {
+            text += &format!("{:<14} hint: {hint}\n", "");
+        }
     }
-    let wrong = checks.iter().filter(|check| !check.ok).count();
-    let report = Report::new(
-        text,
-        &serde_json::json!({ "ok": wrong == 0, "checks": checks }),
-    );
-    Ok(report.code(
-        checks
-            .iter()
-            .map(|check| check.code)
-            .find(|code| *code != 0)
-            .unwrap_or(0),
-    ))
+    text
 }
 
 fn check(name: impl Into<String>, result: Result<String>) -> Check {
@@ -85,14 +73,14 @@ fn check(name: impl Into<String>, result: Result<String>) -> Check {
             ok: true,
             text,
             hints: Vec::new(),
-            code: 0,
+            exit_code: 0,
         },
         Err(error) => Check {
             name,
             ok: false,
             text: error.to_string(),
             hints: error.hints().to_vec(),
-            code: error.kind().exit_code(),
+            exit_code: error.kind().exit_code(),
         },
     }
 }

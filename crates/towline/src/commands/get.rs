@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use towline_core::record::RunRecord;
 use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{History, Target};
+use towline_wire::report::get::Got;
 
 /// Copy files or folders out of a run's folder; for a sweep, out of the folder of each run.
 #[derive(Debug, clap::Args)]
@@ -34,7 +35,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 .clone()
                 .unwrap_or_else(|| Path::new("assets").join(record.id.as_str())),
         );
-        return Ok(report(&get(context, &history, record, &args.paths, &to)?));
+        let files = get(context, &history, record, &args.paths, &to)?;
+        return Ok(Report::of(&Got { files }, text));
     }
     // Of a sweep each run's files come to a folder of their own.
     let to = context
@@ -56,7 +58,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             Err(error) => return Err(error.while_doing(record.id.to_string())),
         }
     }
-    let report = missing.iter().fold(report(&copied), Report::hint);
+    let report = Report::of(&Got { files: copied }, text);
+    let report = missing.iter().fold(report, Report::hint);
     Ok(if missing.is_empty() {
         report
     } else {
@@ -64,11 +67,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-fn report(copied: &[PathBuf]) -> Report {
-    let text = copied.iter().fold(String::new(), |text, path| {
-        text + &format!("{}\n", path.display())
-    });
-    Report::new(text, &serde_json::json!({ "files": copied }))
+fn text(answer: &Got) -> String {
+    super::lines(&answer.files, |path| path.display().to_string())
 }
 
 /// Copies files of one run.

@@ -4,8 +4,11 @@ use super::Report;
 use crate::context::Context;
 use crate::output::Paint;
 use crate::output::table::Table;
+use towline_core::job::Job;
 use towline_core::time::human_millis;
 use towline_core::{Error, Result};
+use towline_wire::report::Time;
+use towline_wire::report::history::{Submission, Submissions};
 
 /// List former submissions; with a run, print its job file.
 #[derive(Debug, clap::Args)]
@@ -31,46 +34,56 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let submission = history
         .submission_of(&target.runs()[0].id)?
         .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
-    let json = serde_json::to_value(&submission.plan.job).unwrap_or_default();
-    Ok(Report {
-        text: towline_core::yaml::write(&json),
-        json: Some(json),
-        ..Report::default()
-    })
+    Ok(Report::of(&submission.plan.job, job_file))
+}
+
+/// The job as YAML.
+fn job_file(job: &Job) -> String {
+    towline_core::yaml::write(&serde_json::to_value(job).unwrap_or_default())
 }
 
 fn list(context: &Context, limit: usize) -> Result<Report> {
+    let mut answer = Submissions::default();
     let Some(history) = context.maybe_history()? else {
-        return Ok(Report::new("", &serde_json::json!({ "submissions": [] }))
-            .hint("nothing was submitted yet"));
+        return Ok(Report::of(&answer, |_| String::new()).hint("nothing was submitted yet"));
     };
-    let now = towline_host::clock::now();
-    let mut table = Table::new(&["ID", "NAME", "RUNS", "CLUSTER", "AGE", "COMMAND"]);
-    let mut rows = Vec::new();
     for (id, created) in history.submissions(limit)? {
         let Some(submission) = history.submission(&id)? else {
             continue;
         };
-        let runs = history.runs_of(&id)?;
-        let plan = &submission.plan;
-        let name = plan
-            .job
-            .name
-            .clone()
-            .unwrap_or_else(|| plan.resolved.program.default_name());
-        let plain = |text: String| (text, Paint::Plain);
-        table.row(vec![
-            (id.short().to_owned(), Paint::Bold),
-            plain(name.clone()),
-            plain(runs.len().to_string()),
-            plain(plan.cluster.clone()),
-            (human_millis(now.since(created)), Paint::Quiet),
-            (plan.resolved.program.display(), Paint::Quiet),
-        ]);
-        rows.push(serde_json::json!({ "id": id, "name": name, "cluster": plan.cluster, "created": created.to_string(), "runs": runs.len(), "job": plan.job }));
+        let plan = submission.plan;
+        let program = &plan.resolved.program;
+        answer.submissions.push(Submission {
+            name: plan
+                .job
+                .name
+                .clone()
+                .unwrap_or_else(|| program.default_name()),
+            cluster: plan.cluster,
+            created: Time(created),
+            runs: history.runs_of(&id)?.len(),
+            command: program.display(),
+            job: plan.job,
+            id,
+        });
     }
-    Ok(Report::new(
-        table.render(),
-        &serde_json::json!({ "submissions": rows }),
-    ))
+    Ok(Report::of(&answer, text))
+}
+
+fn text(answer: &Submissions) -> String {
+    let now = towline_host::clock::now();
+    let mut table = Table::new(&["ID", "NAME", "RUNS", "CLUSTER", "AGE", "COMMAND"]);
+    for submission in &answer.submissions {
+        let plain = |text: &str| (text.to_owned(), Paint::Plain);
+        let age = human_millis(now.since(submission.created.0));
+        table.row(vec![
+            (submission.id.short().to_owned(), Paint::Bold),
+            plain(&submission.name),
+            plain(&submission.runs.to_string()),
+            plain(&submission.cluster),
+            (age, Paint::Quiet),
+            (submission.command.clone(), Paint::Quiet),
+        ]);
+    }
+    table.render()
 }

@@ -2,7 +2,6 @@
 
 use super::Report;
 use crate::context::Context;
-use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use towline_engine::layers::{self, PROJECT_FILE, Sources, Untrusted};
 use towline_engine::trust::Holding;
 use towline_host::surroundings;
 use towline_import::{self as import, Destination, Imported, Kind, NewFile, Placement};
+use towline_wire::report::import::{self as answer, ImportReport, ImportedFile, ImportedKey};
 
 /// Convert the files of other tools into a configuration and job files, and report what did not
 /// map.
@@ -55,20 +55,6 @@ enum Tool {
     Amlt,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    files: Vec<File<'a>>,
-    reports: &'a [import::Report],
-    notes: &'a [String],
-}
-
-#[derive(Serialize)]
-struct File<'a> {
-    path: String,
-    written: bool,
-    text: &'a str,
-}
-
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let kind = match args.tool {
         Tool::Act => Kind::Act,
@@ -98,7 +84,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             crate::wiring::trusting::agree(&sources, &made)?;
         }
     }
-    Ok(report(here, &imported, !args.dry_run))
+    Ok(report(here, imported, !args.dry_run))
 }
 
 /// The part of this folder's `towline.yaml` that the user has not trusted.
@@ -172,51 +158,94 @@ fn place(here: &Path, made: &NewFile, force: bool) -> io::Result<()> {
     placed
 }
 
-fn report(here: &Path, imported: &Imported, written: bool) -> Report {
-    let mut text: String = imported.reports.iter().map(import::Report::text).collect();
-    for made in &imported.files {
-        let done = match made.placement {
-            Placement::New => format!("wrote {}\n", made.name),
-            Placement::Added => format!("added to {}\n", made.name),
-            Placement::Replaced => format!("wrote {0}; the old one is {0}.old\n", made.name),
-        };
-        text += &if written {
-            done
-        } else {
-            format!("--- {}\n{}", made.name, made.text)
-        };
-    }
-    for note in &imported.notes {
-        text += &format!("{note}\n");
-    }
-    let files = imported
-        .files
-        .iter()
-        .map(|made| File {
-            path: here.join(&made.name).display().to_string(),
-            written,
-            text: &made.text,
-        })
-        .collect();
-    let report = Report::new(
-        text,
-        &Answer {
-            files,
-            reports: &imported.reports,
-            notes: &imported.notes,
+fn report(here: &Path, imported: Imported, written: bool) -> Report {
+    let files = imported.files.into_iter().map(|made| ImportedFile {
+        path: here.join(&made.name).display().to_string(),
+        name: made.name,
+        placement: match made.placement {
+            Placement::New => answer::Placement::New,
+            Placement::Added => answer::Placement::Added,
+            Placement::Replaced => answer::Placement::Replaced,
         },
-    );
-    match imported
-        .files
-        .iter()
-        .find(|made| made.name.ends_with(".tow.yaml"))
+        written,
+        text: made.text,
+    });
+    let answer = answer::Imported {
+        files: files.collect(),
+        reports: imported.reports.into_iter().map(told).collect(),
+        notes: imported.notes,
+    };
+    let report = Report::of(&answer, text);
+    let mut jobs = answer.files.iter().map(|made| &made.name);
+    match jobs
+        .find(|name| name.ends_with(".tow.yaml"))
         .filter(|_| written)
     {
-        Some(job) => report.hint(format!(
-            "look at it, then: tow submit -f {} --dry-run",
-            job.name
-        )),
+        Some(name) => report.hint(format!("look at it, then: tow submit -f {name} --dry-run")),
         None if written => report.hint("what counts now: tow config show --origin"),
         None => report,
     }
+}
+
+fn told(report: import::Report) -> ImportReport {
+    let keys = |lines: Vec<import::Line>| -> Vec<ImportedKey> {
+        let key = |import::Line { key, at, says }| ImportedKey { key, at, says };
+        lines.into_iter().map(key).collect()
+    };
+    ImportReport {
+        source: report.source,
+        mapped: keys(report.mapped),
+        not_needed: keys(report.not_needed),
+        not_mapped: keys(report.not_mapped),
+        assumed: keys(report.assumed),
+        warnings: report.warnings,
+        commands: report.commands,
+    }
+}
+
+fn text(answer: &answer::Imported) -> String {
+    let mut text: String = answer.reports.iter().map(report_text).collect();
+    for made in &answer.files {
+        let name = &made.name;
+        text += &match made.placement {
+            _ if !made.written => format!("--- {name}\n{}", made.text),
+            answer::Placement::New => format!("wrote {name}\n"),
+            answer::Placement::Added => format!("added to {name}\n"),
+            answer::Placement::Replaced => format!("wrote {name}; the old one is {name}.old\n"),
+        };
+    }
+    for note in &answer.notes {
+        text += &format!("{note}\n");
+    }
+    text
+}
+
+fn report_text(report: &ImportReport) -> String {
+    let mut text = format!("{}\n", report.source);
+    for (title, keys, arrow) in [
+        ("mapped", &report.mapped, "→ "),
+        ("assumed", &report.assumed, "→ "),
+        ("not needed", &report.not_needed, ""),
+        ("not mapped", &report.not_mapped, ""),
+    ] {
+        if keys.is_empty() {
+            continue;
+        }
+        text += &format!("  {title}\n");
+        let width = |of: fn(&ImportedKey) -> &String| {
+            let widths = keys.iter().map(|key| of(key).chars().count());
+            widths.max().unwrap_or(0)
+        };
+        let (names, places) = (width(|key| &key.key), width(|key| &key.at));
+        for ImportedKey { key, at, says } in keys {
+            text += &format!("    {key:<names$}  {at:<places$}  {arrow}{says}\n");
+        }
+    }
+    for warning in &report.warnings {
+        text += &format!("  warning: {warning}\n");
+    }
+    for command in &report.commands {
+        text += &format!("  run once: {command}\n");
+    }
+    text
 }

@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::data::stores::{Stores, remote_store};
 use crate::output::table::Table;
 use crate::output::{self, Paint};
-use serde::Serialize;
 use towline_core::job::Job;
 use towline_core::quantity::Memory;
 use towline_core::{Error, Result};
@@ -13,6 +12,7 @@ use towline_engine::flow;
 use towline_engine::flow::code::{self, Survey, Wish};
 use towline_engine::flow::with_defaults;
 use towline_snapshot::take::Taken;
+use towline_wire::report::init::{Explained, FolderSize, Initialised, LeftOut};
 
 /// Take a snapshot of the code now, so that the next submission has nothing left to upload.
 ///
@@ -41,27 +41,6 @@ pub(crate) struct Args {
     /// A pattern to leave out, as in `.gitignore`; may be repeated.
     #[arg(long = "ignore", value_name = "PATTERN")]
     ignore: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Made {
-    id: String,
-    root: String,
-    files: usize,
-    bytes: u64,
-    /// Files that had to be read.
-    read: usize,
-    /// Bytes that went to the store.
-    stored: u64,
-    was_there: bool,
-    left_out: usize,
-}
-
-#[derive(Serialize)]
-struct Left {
-    path: String,
-    why: String,
-    linked: bool,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -120,7 +99,7 @@ fn send(context: &Context, cluster: &str, taken: &Taken) -> Result<()> {
 }
 
 fn made(root: String, taken: &Taken) -> Report {
-    let made = Made {
+    let answer = Initialised {
         id: taken.id.to_string(),
         root,
         files: taken.files,
@@ -130,66 +109,79 @@ fn made(root: String, taken: &Taken) -> Report {
         was_there: taken.was_there,
         left_out: taken.left_out.len(),
     };
-    let what = if taken.was_there {
+    let what = if answer.was_there {
         "unchanged".to_owned()
     } else {
-        format!("{} read, {} stored", taken.read, output::size(taken.stored))
+        format!(
+            "{} read, {} stored",
+            answer.read,
+            output::size(answer.stored)
+        )
     };
-    let left = if made.left_out == 0 {
+    let left = if answer.left_out == 0 {
         String::new()
     } else {
         format!(
             "; {} left out, `tow init --explain` says why",
-            made.left_out
+            answer.left_out
         )
     };
     let hint = format!(
         "{} files, {}: {what}{left}",
-        taken.files,
-        output::size(taken.bytes)
+        answer.files,
+        output::size(answer.bytes)
     );
-    Report::new(format!("{}\n", taken.id), &made).hint(hint)
+    Report::of(&answer, |answer| format!("{}\n", answer.id)).hint(hint)
 }
 
 fn explain(survey: &Survey) -> Report {
     let walked = &survey.walked;
-    let left: Vec<Left> = walked
-        .left_out
-        .iter()
-        .map(|left| Left {
-            path: format!(
-                "{}{}",
-                String::from_utf8_lossy(&left.path),
-                if left.is_folder { "/" } else { "" }
-            ),
-            why: left.why.to_string(),
-            linked: left.is_linked(),
-        })
-        .collect();
+    let left_out = walked.left_out.iter().map(|left| LeftOut {
+        path: format!(
+            "{}{}",
+            String::from_utf8_lossy(&left.path),
+            if left.is_folder { "/" } else { "" }
+        ),
+        why: left.why.to_string(),
+        linked: left.is_linked(),
+    });
+    let largest = walked.largest().into_iter().take(5);
+    let answer = Explained {
+        root: survey.root.display().to_string(),
+        files: walked.files(),
+        bytes: walked.bytes(),
+        largest: largest
+            .map(|(files, bytes, name)| FolderSize { name, files, bytes })
+            .collect(),
+        left_out: left_out.collect(),
+    };
+    Report::of(&answer, explained)
+}
+
+fn explained(answer: &Explained) -> String {
     let mut text = format!(
         "{}: {} files, {} travel\n",
-        survey.root.display(),
-        walked.files(),
-        output::size(walked.bytes())
+        answer.root,
+        answer.files,
+        output::size(answer.bytes)
     );
-    for (files, bytes, name) in walked.largest().iter().take(5) {
+    for FolderSize { name, files, bytes } in &answer.largest {
         text += &format!(
             "  {name:<24} {files:>7} files {:>9}\n",
             Memory(*bytes).to_string()
         );
     }
-    if !left.is_empty() {
-        let mut table = Table::new(&["LEFT OUT", "WHY", "LOCAL RUN"]);
-        for row in &left {
-            let local = if row.linked { "linked" } else { "without" };
-            table.row(vec![
-                (row.path.clone(), Paint::Bold),
-                (row.why.clone(), Paint::Plain),
-                (local.to_owned(), Paint::Quiet),
-            ]);
-        }
-        text += &table.render();
+    if answer.left_out.is_empty() {
+        return text;
     }
-    let json = serde_json::json!({ "root": survey.root.display().to_string(), "files": walked.files(), "bytes": walked.bytes(), "left_out": left });
-    Report::new(text, &json)
+    let mut table = Table::new(&["LEFT OUT", "WHY", "LOCAL RUN"]);
+    for row in &answer.left_out {
+        let local = if row.linked { "linked" } else { "without" };
+        table.row(vec![
+            (row.path.clone(), Paint::Bold),
+            (row.why.clone(), Paint::Plain),
+            (local.to_owned(), Paint::Quiet),
+        ]);
+    }
+    text + &table.render()
 }

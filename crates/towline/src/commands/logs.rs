@@ -12,6 +12,7 @@ use towline_core::record::RunRecord;
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::Target;
+use towline_wire::report::Run;
 
 /// Show the logs of a run, by default the latest: rank 0, every attempt.
 #[derive(Debug, clap::Args)]
@@ -236,23 +237,23 @@ pub(crate) fn ended_report(context: &Context, id: &RunId, state: &RunState) -> R
         ending.to_string()
     };
     let last_words = (code != 0).then(|| format!("{id} {word}: {why}; code {code}"));
-    let record = if context.json {
-        context
-            .history()
-            .ok()
-            .and_then(|history| history.run(id).ok().flatten())
+    let answer = if context.json {
+        ended_run(context, id, state)
     } else {
         None
     };
-    let json = record.map(|mut record| {
-        record.state = state.clone();
-        serde_json::to_value(towline_wire::report::Run::from(&record)).unwrap_or_default()
-    });
+    let report = answer.map_or_else(Report::default, |run| Report::of(&run, |_| String::new()));
     Report {
-        json,
         hints,
         last_words,
         code,
-        ..Report::default()
+        ..report
     }
+}
+
+/// The run as it ended; none if the history does not have it any more.
+fn ended_run(context: &Context, id: &RunId, state: &RunState) -> Option<Run> {
+    let mut record = context.history().ok()?.run(id).ok()??;
+    record.state = state.clone();
+    Some(Run::from(&record))
 }

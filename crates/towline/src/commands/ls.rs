@@ -5,13 +5,16 @@ use crate::context::Context;
 use crate::data::stores::{self, Location, Stores, below_root};
 use crate::output::Paint;
 use crate::output::table::Table;
-use serde_json::json;
 use towline_core::Result;
 use towline_core::quantity::Size;
 use towline_core::time::Moment;
 use towline_engine::project;
 use towline_io::data::{Object, UnsupportedEntry};
-use towline_io::transfer::{Found, StorePath, find, nothing_at};
+use towline_io::transfer::{Found as StoreFound, StorePath, find, nothing_at};
+use towline_wire::report::Time;
+use towline_wire::report::ls::{
+    ConfiguredFolder, ConfiguredStore, ConfiguredStores, Listing, StoredObject,
+};
 
 /// List the content of a datastore at a path; without a path, the configured folders and
 /// datastores.
@@ -39,7 +42,7 @@ pub(crate) struct Args {
 
 /// What is at the path.
 #[derive(Debug, Default)]
-struct Listing {
+struct Found {
     folders: Vec<String>,
     objects: Vec<Object>,
     unsupported: Vec<UnsupportedEntry>,
@@ -72,109 +75,149 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(path) => path,
     };
     let location = stores.location(args.cluster.as_deref(), path)?;
-    let Some(listing) = stores::drive(look(&location, args))? else {
+    let Some(found) = stores::drive(look(&location, args))? else {
         return Ok(crate::data::transfers::interrupted());
     };
-    Ok(report(&location, &listing))
+    Ok(report(&location, &found))
 }
 
-async fn look(location: &Location, args: &Args) -> Result<Listing> {
+async fn look(location: &Location, args: &Args) -> Result<Found> {
     let store_path = &location.store_path;
     if args.prefix && !store_path.path.is_empty() {
         return beginning(store_path, args.deep).await;
     }
     match find(store_path).await? {
-        Some(Found::Object(object)) => Ok(Listing {
+        Some(StoreFound::Object(object)) => Ok(Found {
             objects: vec![object],
             below: store_path.prefix(),
-            ..Listing::default()
+            ..Found::default()
         }),
-        Some(Found::Folder(_)) => level(store_path, &store_path.prefix(), args.deep).await,
+        Some(StoreFound::Folder(_)) => level(store_path, &store_path.prefix(), args.deep).await,
         // The root of a store may be empty.
-        None if store_path.path.is_empty() => Ok(Listing::default()),
+        None if store_path.path.is_empty() => Ok(Found::default()),
         None => match beginning(store_path, args.deep).await? {
-            listing if listing.is_empty() => Err(nothing_at(store_path).await),
-            listing => Ok(Listing {
+            found if found.is_empty() => Err(nothing_at(store_path).await),
+            found => Ok(Found {
                 is_guess: true,
-                ..listing
+                ..found
             }),
         },
     }
 }
 
 /// Everything below `prefix`, or one level of it.
-async fn level(store_path: &StorePath, prefix: &str, deep: bool) -> Result<Listing> {
-    let mut listing = Listing {
+async fn level(store_path: &StorePath, prefix: &str, deep: bool) -> Result<Found> {
+    let mut found = Found {
         below: prefix.to_owned(),
-        ..Listing::default()
+        ..Found::default()
     };
     let mut next = None;
     loop {
         let page = store_path.store.list(prefix, deep, next.as_deref()).await?;
-        listing.folders.extend(page.folders);
-        listing.objects.extend(page.objects);
-        listing.unsupported.extend(page.unsupported);
+        found.folders.extend(page.folders);
+        found.objects.extend(page.objects);
+        found.unsupported.extend(page.unsupported);
         match page.next {
             Some(token) => next = Some(token),
             None => break,
         }
     }
     // A folder and its mark may come on two pages.
-    listing.folders.sort();
-    listing.folders.dedup();
-    Ok(listing)
+    found.folders.sort();
+    found.folders.dedup();
+    Ok(found)
 }
 
-/// The names beside the path that begin with its last part.
-async fn beginning(store_path: &StorePath, deep: bool) -> Result<Listing> {
+/// What lies beside the path and begins with its last part.
+async fn beginning(store_path: &StorePath, deep: bool) -> Result<Found> {
     let (parent, start) = store_path
         .path
         .rfind('/')
         .map_or(("", store_path.path.as_str()), |at| {
             store_path.path.split_at(at + 1)
         });
-    let mut listing = level(store_path, parent, deep).await?;
-    listing.folders.retain(|folder| folder.starts_with(start));
-    listing
+    let mut found = level(store_path, parent, deep).await?;
+    found.folders.retain(|folder| folder.starts_with(start));
+    found
         .objects
         .retain(|object| object.key.as_str().starts_with(&store_path.path));
-    listing
+    found
         .unsupported
         .retain(|odd| odd.name.starts_with(&store_path.path));
-    Ok(listing)
+    Ok(found)
 }
 
-impl Listing {
+impl Found {
     fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.objects.is_empty()
     }
 }
 
-fn report(location: &Location, listing: &Listing) -> Report {
+fn report(location: &Location, found: &Found) -> Report {
+    let answer = answer(location, found);
+    let mut report = Report::of(&answer, text);
+    if found.is_guess {
+        report = report.hint(format!(
+            "nothing has the whole name `{}`; these names begin with it",
+            answer.path
+        ));
+    }
+    for odd in &found.unsupported {
+        report = report.hint(format!("not shown {}: {}", odd.name, odd.why));
+    }
+    let folders = if answer.folders.is_empty() {
+        String::new()
+    } else {
+        format!("{} folder(s), ", answer.folders.len())
+    };
+    let bytes: u64 = answer.objects.iter().map(|object| object.size).sum();
+    report.hint(format!(
+        "{folders}{} file(s), {} in {}",
+        answer.objects.len(),
+        Size(bytes),
+        answer.store
+    ))
+}
+
+fn answer(location: &Location, found: &Found) -> Listing {
     let name = |object: &Object| {
         object
             .key
             .as_str()
-            .strip_prefix(&listing.below)
+            .strip_prefix(&found.below)
             .unwrap_or(object.key.name())
             .to_owned()
     };
     let changed = |object: &Object| {
-        object
-            .modified()
-            .map(|(seconds, nanos)| Moment(seconds * 1000 + i64::from(nanos / 1_000_000)))
+        let (seconds, nanos) = object.modified()?;
+        Some(Time(Moment(seconds * 1000 + i64::from(nanos / 1_000_000))))
     };
-    let mut rows: Vec<(String, String, String)> = listing
-        .folders
-        .iter()
+    let objects = found.objects.iter().map(|object| StoredObject {
+        name: name(object),
+        size: object.size,
+        changed: changed(object),
+    });
+    Listing {
+        path: location.shown.clone(),
+        store: location.store_path.store.place(),
+        folders: found.folders.clone(),
+        objects: objects.collect(),
+    }
+}
+
+fn text(answer: &Listing) -> String {
+    let folders = answer.folders.iter();
+    let mut rows: Vec<(String, String, String)> = folders
         .map(|folder| (format!("{folder}/"), String::new(), String::new()))
         .collect();
-    let second = crate::output::local_time::shown;
-    rows.extend(listing.objects.iter().map(|object| {
+    rows.extend(answer.objects.iter().map(|object| {
+        let changed = object
+            .changed
+            .map(|changed| crate::output::local_time::shown(changed.0));
         (
-            name(object),
+            object.name.clone(),
             Size(object.size).to_string(),
-            changed(object).map(second).unwrap_or_default(),
+            changed.unwrap_or_default(),
         )
     }));
     rows.sort();
@@ -191,75 +234,34 @@ fn report(location: &Location, listing: &Listing) -> Report {
             (name, paint),
         ]);
     }
-    let objects: Vec<_> = listing
-        .objects
-        .iter()
-        .map(|object| json!({ "name": name(object), "size": object.size, "changed": changed(object).map(|moment| moment.to_string()) }))
-        .collect();
-    let bytes: u64 = listing.objects.iter().map(|object| object.size).sum();
-    let value = json!({ "path": location.shown, "store": location.store_path.store.place(), "folders": listing.folders, "objects": objects });
-    let mut report = Report::new(table.render(), &value);
-    if listing.is_guess {
-        report = report.hint(format!(
-            "nothing has the whole name `{}`; these names begin with it",
-            location.shown
-        ));
-    }
-    for odd in &listing.unsupported {
-        report = report.hint(format!("not shown {}: {}", odd.name, odd.why));
-    }
-    let folders = if listing.folders.is_empty() {
-        String::new()
-    } else {
-        format!("{} folder(s), ", listing.folders.len())
-    };
-    report.hint(format!(
-        "{folders}{} file(s), {} in {}",
-        objects.len(),
-        Size(bytes),
-        location.store_path.store.place()
-    ))
+    table.render()
 }
 
 fn configured(context: &Context) -> Result<Report> {
     let config = &context.layers()?.config;
-    let mut table = Table::new(&["NAME", "DATASTORE", "PATH"]);
-    for (name, folder) in &config.folders {
-        table.row(vec![
-            (format!("{name}/"), Paint::Bold),
-            (folder.datastore.clone(), Paint::Plain),
-            (folder.path.clone(), Paint::Quiet),
-        ]);
-    }
-    for (name, store) in &config.datastores {
-        let place = [&store.account, &store.container, &store.bucket, &store.path]
-            .into_iter()
-            .flatten()
-            .cloned()
-            .collect::<Vec<_>>()
-            .join("/");
-        table.row(vec![
-            (format!("{name}:"), Paint::Bold),
-            (store.kind.clone(), Paint::Plain),
-            (place, Paint::Quiet),
-        ]);
-    }
-    let folders: Vec<_> = config.folders.iter().map(|(name, folder)| json!({ "name": name, "datastore": folder.datastore, "path": folder.path })).collect();
-    let names: Vec<_> = config
-        .datastores
+    let folders = config
+        .folders
         .iter()
-        .map(|(name, store)| json!({ "name": name, "kind": store.kind }))
-        .collect();
-    let is_empty = config.folders.is_empty() && config.datastores.is_empty();
-    let report = Report::new(
-        if is_empty {
-            String::new()
-        } else {
-            table.render()
-        },
-        &json!({ "folders": folders, "datastores": names }),
-    );
-    Ok(if is_empty {
+        .map(|(name, folder)| ConfiguredFolder {
+            name: name.clone(),
+            datastore: folder.datastore.clone(),
+            path: folder.path.clone(),
+        });
+    let datastores = config.datastores.iter().map(|(name, store)| {
+        let parts = [&store.account, &store.container, &store.bucket, &store.path];
+        let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+        ConfiguredStore {
+            name: name.clone(),
+            kind: store.kind.clone(),
+            place: parts.join("/"),
+        }
+    });
+    let answer = ConfiguredStores {
+        folders: folders.collect(),
+        datastores: datastores.collect(),
+    };
+    let report = Report::of(&answer, configured_text);
+    Ok(if report.text.is_empty() {
         report.hint(
             "no datastore is configured; begin with `datastores: {nas: {kind: folder, \
             path: /mnt/nas}}` in towline.yaml",
@@ -267,4 +269,26 @@ fn configured(context: &Context) -> Result<Report> {
     } else {
         report
     })
+}
+
+fn configured_text(answer: &ConfiguredStores) -> String {
+    if answer.folders.is_empty() && answer.datastores.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["NAME", "DATASTORE", "PATH"]);
+    for folder in &answer.folders {
+        table.row(vec![
+            (format!("{}/", folder.name), Paint::Bold),
+            (folder.datastore.clone(), Paint::Plain),
+            (folder.path.clone(), Paint::Quiet),
+        ]);
+    }
+    for store in &answer.datastores {
+        table.row(vec![
+            (format!("{}:", store.name), Paint::Bold),
+            (store.kind.clone(), Paint::Plain),
+            (store.place.clone(), Paint::Quiet),
+        ]);
+    }
+    table.render()
 }

@@ -68,10 +68,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(text: impl Into<String>, json: &impl serde::Serialize) -> Self {
+    /// The answer of a verb, a type of `towline_wire::report`: for programs as it is, and for
+    /// people as `text` words it.
+    pub(crate) fn of<A: serde::Serialize>(answer: &A, text: impl FnOnce(&A) -> String) -> Self {
         Self {
-            text: text.into(),
-            json: Some(serde_json::to_value(json).unwrap_or_default()),
+            text: text(answer),
+            json: Some(serde_json::to_value(answer).unwrap_or_default()),
             ..Self::default()
         }
     }
@@ -188,7 +190,17 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
     }
 }
 
-/// Parses a number of things on the command line.
+/// One line for each item.
+fn lines<T>(items: impl IntoIterator<Item = T>, line: impl Fn(T) -> String) -> String {
+    let mut text = String::new();
+    for item in items {
+        text += &line(item);
+        text.push('\n');
+    }
+    text
+}
+
+/// A number of things on the command line.
 fn count(text: &str) -> std::result::Result<u32, String> {
     text.parse()
         .map_err(|_| "write a whole number, 0 or more".to_owned())
@@ -217,6 +229,7 @@ fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> 
     )
 }
 
+/// Help and version are answers; everything else is wrong usage.
 fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
     if let Some(error) = unknown_verb(error, first) {
         return diagnose::report(&error, json);

@@ -4,7 +4,7 @@ use super::Report;
 use crate::context::Context;
 use crate::output::page;
 use towline_core::Result;
-use towline_core::cluster::Facts;
+use towline_wire::report::nodes::Nodes;
 
 /// Show the nodes of a cluster: CPUs, memory, GPUs and who uses them.
 #[derive(Debug, clap::Args)]
@@ -25,16 +25,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let cluster = context.cluster(&name)?;
     let mut facts = cluster.facts_now()?;
     let page = cluster.page(&mut facts);
-    Ok(Report::new(page::render(&page), &flat(&facts)))
-}
-
-/// Nodes and notes, as for every cluster, with the facts of this kind beside them.
-fn flat(facts: &Facts) -> serde_json::Value {
-    let mut value = serde_json::to_value(facts).unwrap_or_default();
-    if let Some(whole) = value.as_object_mut()
-        && let Some(serde_json::Value::Object(own)) = whole.remove("own")
-    {
-        whole.extend(own);
-    }
-    value
+    Ok(Report::of(&Nodes::from(facts), |_| page::render(&page)))
 }

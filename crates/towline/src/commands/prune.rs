@@ -17,6 +17,8 @@ use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 use towline_engine::history::{Filter, History, PruneRow};
 use towline_wire::layout::StateFolder;
+use towline_wire::report::Time;
+use towline_wire::report::prune::{OldRun, Pruned};
 
 /// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
@@ -40,13 +42,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let nothing = || {
-        Report::new(
-            "",
-            &serde_json::json!({ "runs": [], "bytes": 0, "done": false }),
-        )
-        .hint("nothing is that old")
-    };
+    let nothing = || Report::of(&Pruned::default(), text).hint("nothing is that old");
     let Some(history) = context.maybe_history()? else {
         return Ok(nothing());
     };
@@ -75,11 +71,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .collect();
     far.retain(|_, runs| runs.iter().any(|run| !kept.contains(run)));
     if rows.is_empty() {
-        return Ok(Report::new(
-            "",
-            &serde_json::json!({ "runs": [], "bytes": 0, "done": true, "kept": kept }),
-        )
-        .hint("nothing was removed"));
+        let answer = Pruned {
+            done: true,
+            kept: Some(kept.into_iter().collect()),
+            ..Pruned::default()
+        };
+        return Ok(Report::of(&answer, text).hint("nothing was removed"));
     }
     let total = rows.len() as u64;
     let (sized, gone) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -96,25 +93,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         make_room(state, &runs);
         Bar::new("removing runs").watch_count(&gone, total, || remove(state, &runs, &gone))?;
     }
-    let verb = if args.yes { "removed" } else { "would remove" };
-    let mut text = format!("{verb} {} run(s), {}\n", runs.len(), Memory(bytes));
-    rows.iter()
-        .take(20)
-        .for_each(|row| text += &format!("  {}  ended {}\n", row.id, local_time::shown(row.ended)));
-    if rows.len() > 20 {
-        text += &format!("  … and {} more\n", rows.len() - 20);
-    }
-    if !far.is_empty() {
-        let names: Vec<String> = far.into_keys().map(|name| format!("`{name}`")).collect();
-        text += &format!(
-            "with what {} keeps of them: jobs, logs and results; what was adopted stays there\n",
-            names.join(", ")
-        );
-    }
-    let report = Report::new(
-        text,
-        &serde_json::json!({ "runs": runs, "bytes": bytes, "done": args.yes, "kept": kept }),
-    );
+    let details = rows.into_iter().map(|row| OldRun {
+        id: row.id,
+        ended: Time(row.ended),
+    });
+    let answer = Pruned {
+        runs,
+        bytes,
+        done: args.yes,
+        kept: Some(kept.into_iter().collect()),
+        details: details.collect(),
+        clusters: far.into_keys().collect(),
+    };
+    let report = Report::of(&answer, text);
     Ok(if args.yes {
         report
     } else {
@@ -122,7 +113,38 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// The runs with files on far clusters, by cluster. Adopted runs are not ours to drop there.
+fn text(answer: &Pruned) -> String {
+    if answer.runs.is_empty() {
+        return String::new();
+    }
+    let verb = if answer.done {
+        "removed"
+    } else {
+        "would remove"
+    };
+    let mut text = format!(
+        "{verb} {} run(s), {}\n",
+        answer.runs.len(),
+        Memory(answer.bytes)
+    );
+    for run in answer.details.iter().take(20) {
+        text += &format!("  {}  ended {}\n", run.id, local_time::shown(run.ended.0));
+    }
+    if answer.details.len() > 20 {
+        text += &format!("  … and {} more\n", answer.details.len() - 20);
+    }
+    if !answer.clusters.is_empty() {
+        let names = answer.clusters.iter().map(|name| format!("`{name}`"));
+        text += &format!(
+            "with what {} keeps of them: jobs, logs and results; what was adopted stays there\n",
+            names.collect::<Vec<_>>().join(", ")
+        );
+    }
+    text
+}
+
+/// The runs that clusters keep something of, by cluster; what was adopted is not ours to drop
+/// there.
 fn far_runs(history: &History, rows: &[PruneRow]) -> Result<BTreeMap<String, Vec<RunId>>> {
     let mut clusters: HashMap<&RunId, Option<String>> = HashMap::new();
     let mut far: BTreeMap<String, Vec<RunId>> = BTreeMap::new();

@@ -9,13 +9,13 @@ use crate::output::columns;
 use crate::output::table::Table;
 use crate::output::{Paint, state_paint};
 use crate::runs::freshen::freshen;
-use towline_core::record::{Freshness, RunRecord};
+use towline_core::reason::{Cause, Outcome};
 use towline_core::state::Phase;
 use towline_core::suggest::did_you_mean;
 use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
 use towline_engine::history::{Filter, Target};
-use towline_wire::report::{Run, Runs};
+use towline_wire::report::{Run, Runs, Time};
 
 /// List runs, newest first; a sweep is one row.
 #[derive(Debug, Clone, clap::Args)]
@@ -95,11 +95,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let mut filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
-        return Ok(with_workspaces(
-            context,
-            Report::new("", &Runs { runs: Vec::new() })
-                .hint("no run yet; begin with: tow run echo hello"),
-        ));
+        let report = Report::of(&Runs::default(), |_| String::new());
+        let report = report.hint("no run yet; begin with: tow run echo hello");
+        return Ok(with_workspaces(context, report));
     };
     let mut records = history.list(&filter)?;
     // Whoever asks for so many runs, or for the runs of one sweep, gets them one by one.
@@ -116,69 +114,63 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     // What ended meanwhile may not fit any more.
     records
         .retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
-    if folds {
-        return Ok(with_workspaces(
-            context,
-            with_stale(folded(&records), &records),
-        ));
-    }
-    let more = filter.limit.is_some_and(|limit| records.len() >= limit);
-    if more {
+    let is_cut = filter.limit.is_some_and(|limit| records.len() >= limit);
+    if is_cut && !folds {
         records.truncate(limit_of(args));
     }
-    let runs = Runs {
-        runs: records.iter().map(Run::from).collect(),
+    let answer: Runs = records.iter().map(Run::from).collect();
+    let report = if folds {
+        folded(&answer)
+    } else {
+        one_by_one(&answer, is_cut)
     };
-    let mut report = Report::new(table(&records, towline_host::clock::now()), &runs);
-    if records.is_empty() {
-        report.text.clear();
-        report = report.hint("no run fits");
-    } else if more {
-        report = report.hint(format!(
-            "{} shown; more with --limit N or --all",
-            records.len()
-        ));
-    }
-    Ok(with_workspaces(context, with_stale(report, &records)))
+    Ok(with_workspaces(context, with_stale(report, &answer)))
 }
 
-/// The table for people: a sweep is one row.
-fn folded(records: &[RunRecord]) -> Report {
-    let entries = fold::folded(records);
-    let now = towline_host::clock::now();
-    let mut table = new_table();
-    entries
-        .iter()
-        .take(DEFAULT_SHOWN_RUNS)
-        .for_each(|entry| table.row(entry.row(now)));
-    let mut report = Report::new(table.render(), &Runs { runs: Vec::new() });
+fn one_by_one(answer: &Runs, is_cut: bool) -> Report {
+    let report = Report::of(answer, text);
+    if answer.runs.is_empty() {
+        report.hint("no run fits")
+    } else if is_cut {
+        report.hint(format!(
+            "{} shown; more with --limit N or --all",
+            answer.runs.len()
+        ))
+    } else {
+        report
+    }
+}
+
+/// For people alone: a sweep is one row.
+fn folded(answer: &Runs) -> Report {
+    let entries = fold::folded(&answer.runs);
+    let shown = &entries[..entries.len().min(DEFAULT_SHOWN_RUNS)];
+    let mut report = Report {
+        text: fold::text(shown),
+        ..Report::default()
+    };
     if entries.is_empty() {
-        report.text.clear();
         report = report.hint("no run fits");
     }
-    if entries
-        .iter()
-        .take(DEFAULT_SHOWN_RUNS)
-        .any(fold::Entry::is_sweep)
-    {
+    if shown.iter().any(fold::Entry::is_sweep) {
         report = report.hint("the runs of a sweep: tow ps ID; each run for itself: --all");
     }
-    if entries.len() > DEFAULT_SHOWN_RUNS || records.len() >= fold::LOOKED_AT {
+    if entries.len() > DEFAULT_SHOWN_RUNS || answer.runs.len() >= fold::LOOKED_AT {
         report = report.hint(format!(
             "{} shown; more with --limit N or --all",
-            entries.len().min(DEFAULT_SHOWN_RUNS)
+            shown.len()
         ));
     }
     report
 }
 
-fn with_stale(report: Report, records: &[RunRecord]) -> Report {
-    stale(records)
+fn with_stale(report: Report, answer: &Runs) -> Report {
+    stale(answer)
         .into_iter()
         .fold(report, |report, (cluster, since, why)| {
             report.hint(format!(
                 "`?`: {cluster} was last heard of at {}: {why}",
-                crate::output::local_time::shown(since)
+                crate::output::local_time::shown(since.0)
             ))
         })
 }
@@ -198,16 +190,14 @@ fn with_workspaces(context: &Context, report: Report) -> Report {
     })
 }
 
-/// Clusters whose facts are stale, each once.
-fn stale(records: &[RunRecord]) -> Vec<(&str, Moment, &str)> {
-    let mut seen: Vec<(&str, Moment, &str)> = Vec::new();
-    for record in records {
-        if let Freshness::Stale { since, why } = &record.freshness
-            && !seen
-                .iter()
-                .any(|(cluster, ..)| *cluster == record.cluster.as_str())
+/// Clusters of which what is shown is old, each once.
+fn stale(answer: &Runs) -> Vec<(&str, Time, &str)> {
+    let mut seen: Vec<(&str, Time, &str)> = Vec::new();
+    for run in &answer.runs {
+        if let (Some(since), Some(why)) = (run.stale_since, &run.stale)
+            && !seen.iter().any(|(cluster, ..)| *cluster == run.cluster)
         {
-            seen.push((record.cluster.as_str(), *since, why.as_str()));
+            seen.push((&run.cluster, since, why));
         }
     }
     seen
@@ -279,47 +269,43 @@ fn new_table() -> Table {
 }
 
 /// The table of runs.
-pub(crate) fn table(records: &[RunRecord], now: Moment) -> String {
+fn text(answer: &Runs) -> String {
+    if answer.runs.is_empty() {
+        return String::new();
+    }
+    let now = towline_host::clock::now();
     let mut table = new_table();
-    for record in records {
-        table.row(row(record, now));
+    for run in &answer.runs {
+        table.row(row(run, now));
     }
     table.render()
 }
 
-fn row(record: &RunRecord, now: Moment) -> Vec<(String, Paint)> {
+fn row(run: &Run, now: Moment) -> Vec<(String, Paint)> {
     let plain = |text: String| (text, Paint::Plain);
-    let state = &record.state;
-    let word = state.phase.word();
-    let took = record
+    let took = run
         .started
-        .filter(|_| state.phase != Phase::Queued)
-        .map(|started| human_millis(record.ended.unwrap_or(now).since(started)))
+        .filter(|_| run.state != Phase::Queued.word())
+        .map(|started| human_millis(run.ended.map_or(now, |ended| ended.0).since(started.0)))
         .unwrap_or_default();
-    let values: Vec<String> = record
-        .parameters
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let above = |least: u32, number: u32| {
+        if number > least {
+            number.to_string()
+        } else {
+            String::new()
+        }
+    };
     vec![
-        (record.id.short().to_owned(), Paint::Bold),
-        plain(columns::cut(&record.name, LONGEST_NAME)),
-        (state_text(record), state_paint(word)),
-        plain(if state.attempt > 1 {
-            state.attempt.to_string()
-        } else {
-            String::new()
-        }),
-        plain(if record.gpus > 0 {
-            record.gpus.to_string()
-        } else {
-            String::new()
-        }),
-        plain(fold::elsewhere(record)),
-        (human_millis(now.since(record.created)), Paint::Quiet),
+        (run.id.short().to_owned(), Paint::Bold),
+        plain(columns::cut(&run.name, LONGEST_NAME)),
+        (state_text(run), state_paint(run.state)),
+        plain(above(1, run.attempt)),
+        plain(above(0, run.gpus)),
+        plain(fold::elsewhere(run)),
+        (human_millis(now.since(run.created.0)), Paint::Quiet),
         plain(took),
-        plain(values.join(" ")),
-        (record.command.clone(), Paint::Quiet),
+        plain(run.parameters.to_string()),
+        (run.command.clone(), Paint::Quiet),
     ]
 }
 
@@ -340,51 +326,31 @@ fn short_reason(reason: &str) -> String {
     short
 }
 
-/// The state with the most important detail.
-pub(crate) fn state_text(record: &RunRecord) -> String {
-    let state = &record.state;
-    let word = state.phase.word();
-    let mark = if matches!(record.freshness, Freshness::Stale { .. }) {
-        "?"
-    } else {
-        ""
-    };
-    if !state.phase.is_ended() && state.cancel_requested {
+/// The state with what a reader should know beside it.
+pub(crate) fn state_text(run: &Run) -> String {
+    let word = run.state;
+    let mark = if run.stale_since.is_some() { "?" } else { "" };
+    if !run.is_ended() && run.cancel_requested {
         return format!("{word}{mark}, cancelling");
     }
     if !mark.is_empty() {
         return format!("{word}{mark}");
     }
-    if state.held_until.is_some() {
+    if run.held_until.is_some() {
         return "failed, held".to_owned();
     }
-    // Why a far cluster keeps it waiting, in its own word.
-    let reason = state
-        .native
-        .as_ref()
-        .map(|native| native.reason.as_str())
-        .filter(|reason| !matches!(*reason, "" | "None"));
-    if let Some(reason) = reason.filter(|_| state.phase == Phase::Queued) {
-        return format!("{word} ({})", short_reason(reason));
-    }
-    // It has its nodes, and none of its processes gets any time there.
-    let is_stopped = state
-        .native
-        .as_ref()
-        .is_some_and(|native| matches!(native.word.as_str(), "SUSPENDED" | "STOPPED"));
-    if state.phase == Phase::Running && is_stopped {
-        return format!("{word} (suspended)");
-    }
-    match &state.ending {
-        Some(ending) if state.phase == Phase::Ended(towline_core::reason::Outcome::Failed) => {
-            match (ending.cause, ending.exit_code) {
-                (Some(towline_core::reason::Cause::ExitCode), Some(code)) => {
-                    format!("failed ({code})")
-                }
-                (Some(cause), _) => format!("failed ({})", cause.word().replace('_', " ")),
-                _ => word.to_owned(),
-            }
+    let native_state = run.native_state.as_deref();
+    match (Phase::from_word(word), &run.native_reason, run.reason) {
+        // Why a far cluster keeps it waiting, in its own word.
+        (Some(Phase::Queued), Some(reason), _) => format!("{word} ({})", short_reason(reason)),
+        // It has its nodes, and none of its processes gets any time there.
+        (Some(Phase::Running), ..) if matches!(native_state, Some("SUSPENDED" | "STOPPED")) => {
+            format!("{word} (suspended)")
         }
+        (Some(Phase::Ended(Outcome::Failed)), _, Some(reason)) => match run.exit_code {
+            Some(code) if reason == Cause::ExitCode.word() => format!("failed ({code})"),
+            _ => format!("failed ({})", reason.replace('_', " ")),
+        },
         _ => word.to_owned(),
     }
 }

@@ -7,13 +7,13 @@ use crate::output;
 use crate::output::local_time;
 use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
-use serde::Serialize;
 use std::path::{Path, PathBuf};
 use towline_core::cluster::LogSource;
 use towline_core::record::RunRecord;
-use towline_core::time::{Moment, human_millis};
+use towline_core::time::human_millis;
 use towline_core::{Error, Result};
-use towline_wire::report::Run;
+use towline_wire::report::query::Queried;
+use towline_wire::report::{Run, Time};
 
 /// Fetch new log bytes to `assets/RUN/`, show the end of rank 0, the log paths and the record.
 #[derive(Debug, clap::Args)]
@@ -35,19 +35,12 @@ pub(crate) struct Args {
     limit: Option<u32>,
 }
 
-#[derive(Serialize)]
-struct Queried {
-    #[serde(flatten)]
-    run: Run,
-    logs: Vec<String>,
-}
-
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let Some(text) = &args.run else {
+    let Some(name) = &args.run else {
         return ps::run(context, &ps::Args::everything(args.limit));
     };
     let history = context.history()?;
-    let mut records = [logs::one_run(history.find_to_read(text)?)?];
+    let mut records = [logs::one_run(history.find_to_read(name)?)?];
     freshen(context, &history, &mut records)?;
     let [record] = records;
     crate::runs::far::bring_logs(context, &history, &record.id)?;
@@ -57,21 +50,15 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     {
         print_end(path, args.lines)?;
     }
-    let mut text = String::new();
-    if !paths.is_empty() {
-        text += "log files:\n";
-        for path in &paths {
-            text += &format!("  {path}\n");
-        }
-    }
-    text += &page(&record);
-    Ok(Report::new(
-        text,
-        &Queried {
-            run: Run::from(&record),
-            logs: paths,
-        },
-    ))
+    let ending = record.state.ending.as_ref();
+    let answer = Queried {
+        run: Run::from(&record),
+        result: ending
+            .filter(|ending| ending.cause.is_some())
+            .map(ToString::to_string),
+        logs: paths,
+    };
+    Ok(Report::of(&answer, text))
 }
 
 /// Copies the new bytes of every log to `assets/RUN/`. Returns the paths, and that of rank 0's last
@@ -113,52 +100,48 @@ fn print_end(path: &Path, lines: usize) -> Result<()> {
     Ok(())
 }
 
-/// The record with the field names of ACT, which people and their scripts look for; `tow show` has
-/// ours.
-fn page(record: &RunRecord) -> String {
-    let now = towline_host::clock::now();
-    let elapsed = record
-        .started
-        .map(|started| human_millis(record.ended.unwrap_or(now).since(started)));
+/// The record in the words of ACT's page, which people and scripts of theirs look for; `tow show`
+/// has ours.
+fn text(answer: &Queried) -> String {
+    let run = &answer.run;
     let mut text = String::new();
+    if !answer.logs.is_empty() {
+        text += "log files:\n";
+        for path in &answer.logs {
+            text += &format!("  {path}\n");
+        }
+    }
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
             text += &format!("{name:<12} {value}\n");
         }
     };
-    let at = |moment: Option<Moment>| moment.map(local_time::shown).unwrap_or_default();
-    line("status", &ps::state_text(record));
-    line("appID", record.id.as_str());
-    line("appID-s", record.id.short());
-    line("cluster", &record.cluster);
-    line("cmd", &record.command);
-    line("num_gpu", &record.gpus.to_string());
-    line("attempt", &record.state.attempt.to_string());
-    line("created", &at(Some(record.created)));
-    line("start_time", &at(record.started));
-    line("end_time", &at(record.ended));
-    line("elapsedTime", &elapsed.unwrap_or_default());
-    let queued = record
+    let at = |time: Option<Time>| {
+        time.map(|time| local_time::shown(time.0))
+            .unwrap_or_default()
+    };
+    line("status", &ps::state_text(run));
+    line("appID", run.id.as_str());
+    line("appID-s", run.id.short());
+    line("cluster", &run.cluster);
+    line("cmd", &run.command);
+    line("num_gpu", &run.gpus.to_string());
+    line("attempt", &run.attempt.to_string());
+    line("created", &at(Some(run.created)));
+    line("start_time", &at(run.started));
+    line("end_time", &at(run.ended));
+    let now = Time(towline_host::clock::now());
+    let between = |from: Time, to: Time| human_millis(to.0.since(from.0));
+    let elapsed = run
         .started
-        .filter(|_| record.state.attempt == 1)
-        .map(|started| human_millis(started.since(record.created)));
+        .map(|started| between(started, run.ended.unwrap_or(now)));
+    line("elapsedTime", &elapsed.unwrap_or_default());
+    let queued = run
+        .started
+        .filter(|_| run.attempt == 1)
+        .map(|started| between(run.created, started));
     line("queuedTime", &queued.unwrap_or_default());
-    line(
-        "portal_url",
-        record
-            .state
-            .native
-            .as_ref()
-            .and_then(|native| native.url.as_deref())
-            .unwrap_or_default(),
-    );
-    if let Some(ending) = record
-        .state
-        .ending
-        .as_ref()
-        .filter(|ending| ending.cause.is_some())
-    {
-        line("result", &ending.to_string());
-    }
+    line("portal_url", run.url.as_deref().unwrap_or_default());
+    line("result", answer.result.as_deref().unwrap_or_default());
     text
 }

@@ -7,6 +7,7 @@ use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::{Error, Result, RunId};
 use towline_engine::history::{Filter, Target};
+use towline_wire::report::release::{Released, ReleasedIds};
 
 /// Release held nodes: exactly that allocation.
 #[derive(Debug, clap::Args)]
@@ -59,21 +60,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     abort::cancel_and_wait(context, &ids)?;
     aliases::write(context)?;
-    let text = ids.iter().fold(String::new(), |text, id| {
-        text + "released " + id.as_str() + "\n"
-    });
-    if args.all {
-        let report = Report::new(text, &serde_json::json!({ "released": ids }));
-        return Ok(if ids.is_empty() {
-            report.hint("there was no allocation")
-        } else {
-            report
-        });
-    }
-    Ok(Report::new(
-        text,
-        &serde_json::json!({ "released": ids.first() }),
-    ))
+    let released = match (ids.first(), args.all) {
+        (Some(id), false) => ReleasedIds::One(id.clone()),
+        _ => ReleasedIds::All(ids),
+    };
+    let answer = Released { released };
+    let report = Report::of(&answer, text);
+    Ok(if answer.ids().is_empty() {
+        report.hint("there was no allocation")
+    } else {
+        report
+    })
+}
+
+fn text(answer: &Released) -> String {
+    super::lines(answer.ids(), |id| format!("released {id}"))
 }
 
 fn only(runs: Vec<RunRecord>) -> Result<RunRecord> {

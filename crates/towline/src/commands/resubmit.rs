@@ -3,7 +3,6 @@
 use super::{Report, abort};
 use crate::context::Context;
 use crate::output;
-use serde::Serialize;
 use std::path::PathBuf;
 use towline_core::job::{Job, Tier};
 use towline_core::plan::Plan;
@@ -19,6 +18,7 @@ use towline_engine::flow::{CodeChoice, Origin, Prepared, plan_for, with_defaults
 use towline_engine::flow::{reach, send};
 use towline_engine::history::{History, Target};
 use towline_host::crash;
+use towline_wire::report::resubmit::{Repeat, Resubmitted};
 
 /// Submit the same command, code, size and environment again; the old run is aborted first.
 ///
@@ -50,13 +50,6 @@ pub(crate) struct Args {
     all: bool,
 }
 
-#[derive(Serialize)]
-struct Resubmitted {
-    from: RunId,
-    id: RunId,
-    runs: Vec<RunId>,
-}
-
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let targets = args
@@ -69,7 +62,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     for target in targets {
         prepared.push(prepare(context, args, &history, target)?);
     }
-    let mut text = String::new();
     let mut rows = Vec::new();
     for Again {
         target,
@@ -87,8 +79,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         crash::pass("client.resubmit.cancelled");
         send(context, &mut new)?;
-        text += &format!("{}\n", new.plan.id);
-        rows.push(Resubmitted {
+        rows.push(Repeat {
             from: target.id().clone(),
             id: new.plan.id.clone(),
             runs: new.plan.runs.iter().map(|run| run.id.clone()).collect(),
@@ -99,15 +90,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Some(row) => format!("its output: tow logs -f {}", row.id.short()),
         None => String::new(),
     };
-    let done = format!(
-        "submitted all the same: {}",
-        text.split_whitespace().collect::<Vec<_>>().join(" ")
-    );
-    Ok(
-        Report::new(text, &serde_json::json!({ "resubmitted": rows }))
-            .hint(hint)
-            .done(done),
-    )
+    let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+    let done = format!("submitted all the same: {}", ids.join(" "));
+    let answer = Resubmitted { resubmitted: rows };
+    Ok(Report::of(&answer, text).hint(hint).done(done))
+}
+
+fn text(answer: &Resubmitted) -> String {
+    super::lines(&answer.resubmitted, |row| row.id.to_string())
 }
 
 /// A run or sweep to submit again: the chosen runs, and the plan of the new ones.

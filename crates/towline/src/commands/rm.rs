@@ -5,12 +5,11 @@ use crate::context::Context;
 use crate::data::stores::{self, Stores};
 use crate::data::transfers;
 use crate::output;
-use serde_json::json;
-use std::fmt;
 use towline_core::quantity::Size;
 use towline_core::{Error, Result};
 use towline_io::transfer::remove::{Removal, find, remove};
 use towline_io::transfer::{StorePath, nothing_at};
+use towline_wire::report::rm::Removed;
 
 /// Remove files or folders from their datastore, by whole names. Local files stay.
 #[derive(Debug, clap::Args)]
@@ -41,50 +40,35 @@ struct Found {
 }
 
 /// All that would go.
-struct Total {
-    files: usize,
-    folders: usize,
-    bytes: u64,
-}
-
-impl Total {
-    fn of(found: &[Found]) -> Self {
-        Self {
-            files: found.iter().map(|one| one.chosen.keys.len()).sum(),
-            folders: found.iter().map(|one| one.chosen.marks.len()).sum(),
-            bytes: found.iter().map(|one| one.chosen.bytes).sum(),
-        }
-    }
-}
-
-impl fmt::Display for Total {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} file(s), {}", self.files, Size(self.bytes))?;
-        if self.folders > 0 {
-            write!(f, ", and {} folder marker(s)", self.folders)?;
-        }
-        Ok(())
-    }
+fn total(answer: &Removed) -> String {
+    let folders = if answer.folders > 0 {
+        format!(", and {} folder marker(s)", answer.folders)
+    } else {
+        String::new()
+    };
+    format!("{} file(s), {}{folders}", answer.files, Size(answer.bytes))
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let Some(found) = find_all(context, args)? else {
         return Ok(transfers::interrupted());
     };
-    let total = Total::of(&found);
-    let value = |done: bool| {
-        json!({
-            "paths": args.paths, "files": total.files, "folders": total.folders,
-            "bytes": total.bytes, "done": done,
-        })
+    let mut answer = Removed {
+        paths: args.paths.clone(),
+        files: found.iter().map(|one| one.chosen.keys.len()).sum(),
+        folders: found.iter().map(|one| one.chosen.marks.len()).sum(),
+        bytes: found.iter().map(|one| one.chosen.bytes).sum(),
+        done: false,
+        would_remove: args.dry_run.then(|| names(&found)),
     };
+    let total = total(&answer);
     if args.dry_run {
-        return Ok(Report::new(list(&found), &value(false)).hint(format!("would remove {total}")));
+        return Ok(Report::of(&answer, text).hint(format!("would remove {total}")));
     }
     if !args.yes {
         match ask(&found, &total)? {
             Some(true) => {}
-            Some(false) => return Ok(Report::new("", &value(false)).hint("nothing was removed")),
+            Some(false) => return Ok(Report::of(&answer, text).hint("nothing was removed")),
             None => return Ok(transfers::interrupted()),
         }
     }
@@ -93,14 +77,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             return Ok(transfers::interrupted());
         }
     }
-    let mut report = Report::new("", &value(true));
+    answer.done = true;
+    let mut report = Report::of(&answer, text);
     for name in found.iter().flat_map(|one| &one.chosen.unsupported) {
         report = report.hint(format!("{name} stays: it cannot be named"));
     }
     Ok(report.hint(format!("removed {total}")))
 }
 
-/// Lists the files at each path; nothing if the user interrupts it.
+/// Every name that would go, one a line.
+fn text(answer: &Removed) -> String {
+    super::lines(answer.would_remove.iter().flatten(), String::clone)
+}
+
+/// What lies at each path; nothing if the user interrupts it.
 fn find_all(context: &Context, args: &Args) -> Result<Option<Vec<Found>>> {
     let stores = Stores::new(context);
     let locations = args
@@ -130,20 +120,17 @@ fn find_all(context: &Context, args: &Args) -> Result<Option<Vec<Found>>> {
     Ok(Some(found))
 }
 
-/// Every name that would be removed, one per line.
-fn list(found: &[Found]) -> String {
-    let mut text = String::new();
-    for key in found.iter().flat_map(|one| &one.chosen.keys) {
-        text += &format!("{key}\n");
-    }
-    for mark in found.iter().flat_map(|one| &one.chosen.marks) {
-        text += &format!("{}/\n", mark.folder);
-    }
-    text
+/// Every name that would go.
+fn names(found: &[Found]) -> Vec<String> {
+    let keys = found.iter().flat_map(|one| &one.chosen.keys);
+    let marks = found.iter().flat_map(|one| &one.chosen.marks);
+    keys.map(ToString::to_string)
+        .chain(marks.map(|mark| format!("{}/", mark.folder)))
+        .collect()
 }
 
-/// Shows what would be removed, and asks; nothing if the user interrupts it.
-fn ask(found: &[Found], total: &Total) -> Result<Option<bool>> {
+/// Shows what would go, and asks; nothing if the user interrupts it.
+fn ask(found: &[Found], total: &str) -> Result<Option<bool>> {
     for Found { path, chosen, .. } in found {
         output::status(&format!(
             "{} file(s), {} in {}",

@@ -2,15 +2,13 @@
 
 use super::{Report, logs, ps};
 use crate::context::Context;
-use crate::output::local_time::shown_text;
+use crate::output::local_time;
 use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
-use serde::Serialize;
-use towline_core::Result;
-use towline_core::event::Recorded;
-use towline_core::job::Job;
 use towline_core::state::Native;
-use towline_wire::report::{Attempt, Run};
+use towline_core::{Result, RunId};
+use towline_wire::report::show::Shown;
+use towline_wire::report::{Attempt, Run, Time};
 
 /// Show everything about a run: its job, its place, its attempts and events.
 #[derive(Debug, clap::Args)]
@@ -23,29 +21,6 @@ pub(crate) struct Args {
     /// Show its events, one per line.
     #[arg(long)]
     events: bool,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    #[serde(flatten)]
-    run: Run,
-    folder: String,
-    /// Where it was submitted.
-    workdir: Option<String>,
-    /// The tree it runs in, where it has one of its own.
-    code: Option<String>,
-    snapshot: Option<String>,
-    commit: Option<String>,
-    /// Tracked files differed from the commit.
-    dirty: Option<bool>,
-    secrets: Vec<String>,
-    job: Option<Job>,
-    /// The cluster's own words for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    native: Option<Box<Native>>,
-    attempts: Vec<Attempt>,
-    logs: Vec<String>,
-    events: Vec<Recorded>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -98,12 +73,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .collect(),
         events: history.events(&record.id)?,
     };
-    let text = if args.events {
-        events(&shown)
-    } else {
-        page(&shown, &ps::state_text(&record))
-    };
-    Ok(Report::new(text, &shown))
+    let text = if args.events { events } else { text };
+    Ok(Report::of(&shown, text))
 }
 
 fn events(shown: &Shown) -> String {
@@ -118,9 +89,9 @@ fn events(shown: &Shown) -> String {
     text
 }
 
-fn page(shown: &Shown, state: &str) -> String {
+fn text(shown: &Shown) -> String {
     let mut page = Page::default();
-    asked(&mut page, shown, state);
+    asked(&mut page, shown);
     times(&mut page, &shown.run);
     code(&mut page, shown);
     page.line("secrets", &shown.secrets.join(", "));
@@ -131,10 +102,7 @@ fn page(shown: &Shown, state: &str) -> String {
             &format!("attempt {}", attempt.attempt),
             &format!(
                 "{} {detail}",
-                attempt
-                    .started
-                    .as_deref()
-                    .map_or_else(|| "not started".to_owned(), shown_text)
+                attempt.started.map_or_else(|| "not started".to_owned(), at)
             ),
         );
     }
@@ -159,12 +127,12 @@ impl Page {
     }
 }
 
-/// Adds the job, its cluster and its state.
-fn asked(page: &mut Page, shown: &Shown, state: &str) {
+/// What was asked, of which cluster, and how it stands.
+fn asked(page: &mut Page, shown: &Shown) {
     let run = &shown.run;
-    page.line("id", &run.id);
+    page.line("id", run.id.as_str());
     page.line("name", &run.name);
-    page.line("state", state);
+    page.line("state", &ps::state_text(run));
     page.maybe("reason", run.detail.as_deref());
     page.maybe("goes on", run.cancel_refused.as_deref());
     page.line("command", &run.command);
@@ -181,16 +149,9 @@ fn asked(page: &mut Page, shown: &Shown, state: &str) {
     );
     page.maybe("experiment", run.experiment.as_deref());
     page.line("tags", &run.tags.join(", "));
-    page.line(
-        "values",
-        &run.parameters
-            .iter()
-            .map(|(name, value)| format!("{name}={value}"))
-            .collect::<Vec<_>>()
-            .join(" "),
-    );
-    page.maybe("sweep", run.sweep.as_deref());
-    page.maybe("resubmits", run.resubmits.as_deref());
+    page.line("values", &run.parameters.to_string());
+    page.maybe("sweep", run.sweep.as_ref().map(RunId::as_str));
+    page.maybe("resubmits", run.resubmits.as_ref().map(RunId::as_str));
 }
 
 /// Adds the cluster's own description of the job.
@@ -216,10 +177,13 @@ fn native_job(page: &mut Page, native: &Native, is_ended: bool) {
 }
 
 fn times(page: &mut Page, run: &Run) {
-    let at = |text: Option<&str>| text.map(shown_text).unwrap_or_default();
-    page.line("created", &shown_text(&run.created));
-    page.line("started", &at(run.started.as_deref()));
-    page.line("ended", &at(run.ended.as_deref()));
+    page.line("created", &at(run.created));
+    page.line("started", &run.started.map(at).unwrap_or_default());
+    page.line("ended", &run.ended.map(at).unwrap_or_default());
+}
+
+fn at(time: Time) -> String {
+    local_time::shown(time.0)
 }
 
 fn code(page: &mut Page, shown: &Shown) {

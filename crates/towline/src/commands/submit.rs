@@ -4,19 +4,22 @@ use super::{Report, logs};
 use crate::context::Context;
 use crate::output;
 use crate::runs::follow::{Followed, View, follow};
-use serde::Serialize;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use towline_core::cluster::LogSource;
 use towline_core::command::Program;
+use towline_core::config;
 use towline_core::job::{Job, Launch, OneOrMany, Tier};
 use towline_core::plan::{self, Plan};
 use towline_core::quantity::{Memory, Span};
+use towline_core::resolve::Resolved;
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_engine::flow;
 use towline_engine::flow::send;
 use towline_engine::flow::{CodeChoice, Origin, Prepared, can_start_now, plan_for, with_defaults};
+use towline_wire::report::Run;
+use towline_wire::report::submit::{DryRun, Submitted};
 
 /// Submit a command; it runs as soon as there is room.
 ///
@@ -128,13 +131,6 @@ pub(super) fn parse_tier(text: &str) -> std::result::Result<Tier, String> {
     }
 }
 
-#[derive(Serialize)]
-struct Submitted<'a> {
-    id: &'a RunId,
-    cluster: &'a str,
-    runs: Vec<towline_wire::report::Run>,
-}
-
 pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     if args.follow {
         return run_and_follow(context, RunArgs { job: args.job });
@@ -142,7 +138,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     let dry_run = args.job.dry_run;
     let mut prepared = prepare(context, args.job)?;
     if dry_run {
-        return Ok(dry_run_report(&prepared.plan));
+        return Ok(Report::of(&DryRun::from(&prepared.plan), planned));
     }
     send(context, &mut prepared)?;
     submitted_report(context, &prepared.plan)
@@ -160,16 +156,13 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
             crate::runs::far::freshness(state, record);
         }
     }
-    let summary = Submitted {
-        id: &plan.id,
-        cluster: &plan.cluster,
-        runs: records
-            .iter()
-            .map(towline_wire::report::Run::from)
-            .collect(),
+    let answer = Submitted {
+        id: plan.id.clone(),
+        cluster: plan.cluster.clone(),
+        runs: records.iter().map(Run::from).collect(),
     };
     let short = plan.id.short();
-    let mut report = Report::new(format!("{}\n", plan.id), &summary)
+    let mut report = Report::of(&answer, |answer| format!("{}\n", answer.id))
         .done(format!("{} is submitted all the same", plan.id));
     for note in &plan.notes {
         report = report.hint(note.clone());
@@ -188,20 +181,21 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
     Ok(report.hint(format!("{look}    end it: tow abort {short}")))
 }
 
-fn dry_run_report(plan: &Plan) -> Report {
-    let mut text = format!(
-        "would submit {} to `{}` ({})\n",
-        plan.id, plan.cluster, plan.kind
-    );
-    text += if plan.is_here() {
-        plan.request.text.clone()
+/// What would be sent.
+fn planned(answer: &DryRun) -> String {
+    let DryRun {
+        id, cluster, kind, ..
+    } = answer;
+    let is_here = config::is_this_machine(kind);
+    let mut text = format!("would submit {id} to `{cluster}` ({kind})\n");
+    text += &if is_here {
+        answer.request.text.clone()
     } else {
-        description(plan)
-    }
-    .as_str();
-    if plan.runs.iter().any(|run| !run.parameters.is_empty()) {
-        text += &format!("runs      {}\n", plan.runs.len());
-        for run in plan.runs.iter().take(20) {
+        description(&answer.resolved.resolved)
+    };
+    if answer.runs.iter().any(|run| !run.parameters.is_empty()) {
+        text += &format!("runs      {}\n", answer.runs.len());
+        for run in answer.runs.iter().take(20) {
             let values: Vec<String> = run
                 .parameters
                 .iter()
@@ -209,38 +203,23 @@ fn dry_run_report(plan: &Plan) -> Report {
                 .collect();
             text += &format!("          {}\n", values.join(" "));
         }
-        if plan.runs.len() > 20 {
-            text += &format!("          … and {} more\n", plan.runs.len() - 20);
+        if answer.runs.len() > 20 {
+            text += &format!("          … and {} more\n", answer.runs.len() - 20);
         }
     }
-    plan.notes
-        .iter()
-        .for_each(|note| text += &format!("note      {note}\n"));
-    if !plan.is_here() {
+    for note in &answer.notes {
+        text += &format!("note      {note}\n");
+    }
+    if !is_here {
         // What is sent there, as it is.
-        text += &format!("\n{}", plan.request.text);
+        text += &format!("\n{}", answer.request.text);
     }
-    // The shell's variables are many and the user's own: names are enough.
-    let mut shown = serde_json::to_value(plan).unwrap_or_default();
-    if let Some(inherited) = shown.pointer_mut("/resolved/inherited") {
-        *inherited = plan
-            .resolved
-            .inherited
-            .keys()
-            .cloned()
-            .collect::<Vec<_>>()
-            .into();
-    }
-    Report {
-        text,
-        json: Some(shown),
-        ..Report::default()
-    }
+    text
 }
 
-/// A description of everything that is sent, because a native request does not show all of it.
-fn description(plan: &Plan) -> String {
-    let shape = &plan.resolved.shape;
+/// A request in the words of another scheduler does not say all that travels.
+fn description(resolved: &Resolved) -> String {
+    let shape = &resolved.shape;
     let cpus = shape
         .cpus_per_node
         .unwrap_or_else(|| shape.ranks_on(0).max(1));
@@ -254,7 +233,7 @@ fn description(plan: &Plan) -> String {
     } else {
         takes
     };
-    plan::describe(&plan.resolved, &takes, false)
+    plan::describe(resolved, &takes, false)
 }
 
 pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report> {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use towline_core::{Error, Result};
 use towline_engine::layers::{self, Sources, Untrusted};
 use towline_engine::trust::Trusted;
+use towline_wire::report::trust::{Trust, TrustRemoved};
 
 /// Let a folder's `towline.yaml`, or ACT's files, do more than describe jobs. Shows what that is,
 /// and asks.
@@ -56,11 +57,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let untrusted = layers::untrusted(&sources)?;
     if untrusted.is_empty() {
-        return Ok(report("", &[], true).hint(nothing_to_trust(&sources)));
+        let report = Report::of(&answer(&[], true), |_| String::new());
+        return Ok(report.hint(nothing_to_trust(&sources)));
     }
-    let text: String = untrusted.iter().map(trusting::description).collect();
     if !args.yes {
-        output::status(text.trim_end());
+        let description: String = untrusted.iter().map(trusting::description).collect();
+        output::status(description.trim_end());
         if !output::can_ask() {
             let error = Error::refused("there is no terminal to ask on; nothing was changed");
             return Err(error.hint(format!(
@@ -69,25 +71,29 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             )));
         }
         if !output::ask("Trust this content?") {
-            return Ok(report("", &untrusted, false).hint("nothing was changed"));
+            let report = Report::of(&answer(&untrusted, false), |_| String::new());
+            return Ok(report.hint("nothing was changed"));
         }
     }
     for one in &untrusted {
         trusting::agree(&sources, one)?;
     }
-    let folders: Vec<String> = untrusted
+    // Whoever was asked has seen what it does.
+    let text = if args.yes { text } else { trusted_files };
+    Ok(Report::of(&answer(&untrusted, true), text))
+}
+
+fn text(answer: &Trust) -> String {
+    let described: String = answer
+        .files
         .iter()
-        .map(|one| format!("trusted {}\n", one.shown))
+        .map(trusting::file_description)
         .collect();
-    Ok(report(
-        &if args.yes {
-            text + &folders.concat()
-        } else {
-            folders.concat()
-        },
-        &untrusted,
-        true,
-    ))
+    described + &trusted_files(answer)
+}
+
+fn trusted_files(answer: &Trust) -> String {
+    super::lines(&answer.files, |file| format!("trusted {}", file.file))
 }
 
 fn nothing_to_trust(sources: &Sources) -> String {
@@ -118,19 +124,14 @@ fn remove(sources: &Sources, folder: &std::path::Path) -> Result<Report> {
             folder.display()
         )));
     }
-    let text = format!("no longer trusted: {}\n", removed.join(", "));
-    Ok(Report::new(
-        text,
-        &serde_json::json!({ "removed": removed }),
-    ))
+    Ok(Report::of(&TrustRemoved { removed }, |answer| {
+        format!("no longer trusted: {}\n", answer.removed.join(", "))
+    }))
 }
 
-fn report(text: &str, untrusted: &[Untrusted], trusted: bool) -> Report {
-    let key = |found: &towline_engine::privilege::Privilege| serde_json::json!({ "key": found.key, "value": found.value, "meaning": found.meaning });
-    let files: Vec<_> =
-        untrusted.iter().map(|one| serde_json::json!({ "file": one.shown, "keys": one.privileges.iter().map(key).collect::<Vec<_>>() })).collect();
-    Report::new(
-        text,
-        &serde_json::json!({ "trusted": trusted, "files": files }),
-    )
+fn answer(untrusted: &[Untrusted], trusted: bool) -> Trust {
+    Trust {
+        trusted,
+        files: untrusted.iter().map(trusting::privileged).collect(),
+    }
 }

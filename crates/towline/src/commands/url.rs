@@ -3,12 +3,12 @@
 use super::Report;
 use crate::context::Context;
 use crate::data::stores::{self, Location, Stores};
-use serde_json::json;
 use std::time::Duration;
 use towline_core::quantity::Span;
 use towline_core::{Error, Result};
 use towline_io::data::Key;
 use towline_io::transfer::{Found, find, nothing_at};
+use towline_wire::report::url::FileUrl;
 
 /// Print a URL at which anybody can read a file, for a while.
 #[derive(Debug, clap::Args)]
@@ -69,11 +69,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let Some((url, allows)) = stores::drive(ask)? else {
         return Ok(crate::data::transfers::interrupted());
     };
-    Ok(Report::new(
-        format!("{url}\n"),
-        &json!({ "path": location.shown, "url": url }),
-    )
-    .hint(allows))
+    let answer = FileUrl {
+        path: location.shown,
+        url,
+    };
+    Ok(Report::of(&answer, |answer| format!("{}\n", answer.url)).hint(allows))
 }
 
 /// The URL with the store's SAS in it, and what the SAS allows.

@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 towline_core::Error::not_found(format!("no run is called `{text}`"))
                     .hint("there is none yet"),
             ),
-            None => Ok(Report::new("", &serde_json::json!({ "runs": [] }))),
+            None => Ok(Report::of(&Runs::default(), text)),
         };
     };
     let runs = wanted(&history, &args.runs)?;
@@ -42,11 +42,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         args.timeout
             .map(|span| std::time::Duration::from_secs(span.0)),
     )?;
-    let mut text = String::new();
-    let mut rows = Vec::new();
+    let mut answer = Runs::default();
     let mut first: Option<(u8, String)> = None;
     for (id, state) in runs.iter().zip(&states) {
-        text += &format!("{id} {}\n", state.phase.word());
         let (code, why) = code(state);
         if code != 0 && first.is_none() {
             first = Some((
@@ -54,14 +52,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                 format!("{id} {}: {why}; code {code}", state.phase.word()),
             ));
         }
-        if context.json
-            && let Some(mut record) = history.run(id)?
-        {
+        if let Some(mut record) = history.run(id)? {
             record.state = state.clone();
-            rows.push(Run::from(&record));
+            answer.runs.push(Run::from(&record));
         }
     }
-    let report = Report::new(text, &Runs { runs: rows });
+    let report = Report::of(&answer, text);
     Ok(match first {
         Some((code, words)) => Report {
             last_words: Some(words),
@@ -71,7 +67,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     })
 }
 
-/// The named runs; without a name, all that have not ended.
+fn text(answer: &Runs) -> String {
+    super::lines(&answer.runs, |run| format!("{} {}", run.id, run.state))
+}
+
+/// The runs that are named; all that have not ended if none is.
 fn wanted(history: &History, texts: &[String]) -> Result<Vec<RunId>> {
     let mut runs: Vec<RunId> = Vec::new();
     for text in texts {

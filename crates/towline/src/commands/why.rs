@@ -11,7 +11,6 @@ use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
 use advice::advice;
 use queued::{held, waiting};
-use serde::Serialize;
 use towline_core::Result;
 use towline_core::cluster::LogSource;
 use towline_core::reason::{Cause, Ending, Outcome};
@@ -19,7 +18,8 @@ use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::why::{Form, LogError};
 use towline_engine::history::{History, Target};
-use towline_wire::daemon::Explanation;
+use towline_wire::report::Run;
+use towline_wire::report::why::Why;
 
 /// Explain why a run waits or why it failed, and what to do next.
 #[derive(Debug, clap::Args)]
@@ -34,36 +34,13 @@ pub(crate) struct Args {
 /// How long a far cluster may take to explain.
 const EXPLAIN_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-#[derive(Serialize, Default)]
-struct Why {
-    id: String,
-    state: &'static str,
-    /// One sentence.
-    summary: String,
-    reason: Option<&'static str>,
-    first_failing_rank: Option<u32>,
-    /// The rank whose log shows the cause or the error.
-    rank: Option<u32>,
-    /// What the logs show: `missing_module`, `gpu_out_of_memory`, …
-    cause: Option<&'static str>,
-    evidence: Option<String>,
-    /// The error in the log's own words, whether or not its cause is known.
-    error: Option<LogError>,
-    /// The end of a log that shows no error.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    last_lines: Vec<String>,
-    /// Whether trying again unchanged can help.
-    transient: Option<bool>,
-    next_step: Option<String>,
-    waiting: Option<Explanation>,
-}
-
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let target = history.find_to_read(&args.run)?;
     if let Target::Sweep(id, mut runs) = target {
         freshen(context, &history, &mut runs)?;
-        return Ok(sweep::explain(&id, &runs));
+        let runs: Vec<Run> = runs.iter().map(Run::from).collect();
+        return Ok(sweep::explain(id, &runs));
     }
     let mut records = [logs::one_run(target)?];
     freshen(context, &history, &mut records)?;
@@ -109,7 +86,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         },
         _ => waiting(context, &record)?,
     };
-    let mut report = Report::new(page(&why), &why);
+    let mut report = Report::of(&why, text);
     if let Some(error) = no_logs {
         report = report.hint(format!("its logs could not be read: {error}"));
         report = error.hints().iter().fold(report, Report::hint);
@@ -136,7 +113,7 @@ fn unsent(record: &RunRecord, why: &str) -> Report {
         next_step: Some("`tow doctor` tries it again and says more".into()),
         ..begin(record)
     };
-    Report::new(page(&why), &why)
+    Report::of(&why, text)
 }
 
 /// The command that submits it again. A job of another tool cannot be resubmitted.
@@ -167,9 +144,19 @@ fn refused(record: &RunRecord) -> String {
 
 fn begin(record: &RunRecord) -> Why {
     Why {
-        id: record.id.to_string(),
+        id: record.id.clone(),
         state: record.state.phase.word(),
-        ..Why::default()
+        summary: String::new(),
+        reason: None,
+        first_failing_rank: None,
+        rank: None,
+        cause: None,
+        evidence: None,
+        error: None,
+        last_lines: Vec::new(),
+        transient: None,
+        next_step: None,
+        waiting: None,
     }
 }
 
@@ -329,7 +316,7 @@ fn rank_option(rank: u32) -> String {
     }
 }
 
-fn page(why: &Why) -> String {
+fn text(why: &Why) -> String {
     let mut text = format!("{} {}: {}\n", why.id, why.state, why.summary);
     // A short message stands in the sentence already.
     let evidence = why

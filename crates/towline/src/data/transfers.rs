@@ -5,7 +5,6 @@ use crate::context::Context;
 use crate::data::stores;
 use crate::output;
 use crate::output::bar;
-use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -20,6 +19,8 @@ use towline_io::transfer::engine::copy;
 use towline_io::transfer::progress::Progress;
 use towline_io::transfer::remove::remove;
 use towline_io::transfer::{Options, Outcome, StorePath};
+pub(crate) use towline_wire::report::transfer::Direction;
+use towline_wire::report::transfer::{FailedFile, LeftOutEntry, NamedSize, Transfer, Transfers};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Choices {
@@ -37,28 +38,21 @@ pub(crate) struct Choices {
     pub(crate) yes: bool,
 }
 
-/// The direction of a copy, seen from this machine; it chooses the words of the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Up,
-    Down,
-    Across,
+/// The words for what was done.
+const fn done_word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "sent",
+        Direction::Down => "received",
+        Direction::Across => "copied",
+    }
 }
 
-impl Direction {
-    const fn done(self) -> &'static str {
-        match self {
-            Self::Up => "sent",
-            Self::Down => "received",
-            Self::Across => "copied",
-        }
-    }
-    const fn plan(self) -> &'static str {
-        match self {
-            Self::Up => "send",
-            Self::Down => "receive",
-            Self::Across => "copy",
-        }
+/// The words for what would be done.
+const fn plan_word(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "send",
+        Direction::Down => "receive",
+        Direction::Across => "copy",
     }
 }
 
@@ -147,8 +141,8 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         );
     }
     let journals = context.state()?.root().join("transfers");
-    let mut report = Report::default();
-    let mut values = Vec::new();
+    let mut answer = Transfers::default();
+    let mut code = 0;
     for job in jobs {
         let options = Options {
             checksum: choices.checksum,
@@ -173,22 +167,19 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         let Some(deleted) = extras(&target, &outcome, choices)? else {
             return Ok(interrupted());
         };
-        let told = Told {
-            shown: &job.shown,
-            direction: job.direction,
-            deleted,
-            choices,
-            elapsed: begun.elapsed(),
-        };
-        values.push(describe(&mut report, &outcome, &told));
         if let Some((_, error)) = outcome.failed.first()
-            && report.code == 0
+            && code == 0
         {
-            report.code = error.kind().exit_code();
+            code = error.kind().exit_code();
         }
+        answer.transfers.push(Transfer {
+            removed: deleted,
+            dry_run: choices.dry_run,
+            ..transfer(job.shown, job.direction, outcome, begun.elapsed())
+        });
     }
-    report.json = Some(json!({ "transfers": values }));
-    Ok(report)
+    let hints = answer.transfers.iter().flat_map(hints);
+    Ok(hints.fold(Report::of(&answer, text).code(code), Report::hint))
 }
 
 pub(crate) fn interrupted() -> Report {
@@ -239,103 +230,98 @@ fn extras(target: &StorePath, outcome: &Outcome, choices: &Choices) -> Result<Op
     Ok(done.map(|()| keys.len()))
 }
 
-/// Facts about one copy for its report, beside its outcome.
-struct Told<'t> {
-    shown: &'t str,
-    direction: Direction,
-    deleted: usize,
-    choices: &'t Choices,
-    elapsed: Duration,
+fn transfer(path: String, direction: Direction, outcome: Outcome, elapsed: Duration) -> Transfer {
+    let size = |(name, size): (String, u64)| NamedSize { name, size };
+    let planned = outcome.planned.into_iter();
+    let extra = outcome.extra.into_iter();
+    let left_out = outcome.left_out.into_iter().map(|odd| LeftOutEntry {
+        name: odd.name,
+        why: odd.why,
+    });
+    let failed = outcome.failed.into_iter().map(|(name, error)| FailedFile {
+        name: towline_io::data::shown(&name),
+        why: error.to_string(),
+        hints: error.hints().to_vec(),
+    });
+    Transfer {
+        path,
+        direction,
+        sent: outcome.sent,
+        sent_bytes: outcome.sent_bytes,
+        resumed_bytes: outcome.resumed_bytes,
+        copied_inside: outcome.inside,
+        by_length_only: outcome.by_length,
+        equal_by_time: outcome.equal_by_time,
+        equal_by_hash: outcome.equal_by_hash,
+        removed: 0,
+        dry_run: false,
+        millis: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
+        would_send: planned.map(size).collect(),
+        only_there: extra
+            .map(|(key, bytes)| size((key.as_str().to_owned(), bytes)))
+            .collect(),
+        left_out: left_out.collect(),
+        failed: failed.collect(),
+    }
 }
 
-fn describe(report: &mut Report, outcome: &Outcome, told: &Told<'_>) -> Value {
-    let Told {
-        shown,
-        deleted,
-        choices,
-        ..
-    } = *told;
-    for (name, size) in &outcome.planned {
-        report.text += &format!("{:<7} {:>8}  {name}\n", told.direction.plan(), Size(*size));
+/// What would be done.
+fn text(answer: &Transfers) -> String {
+    let mut text = String::new();
+    for transfer in &answer.transfers {
+        let plan = plan_word(transfer.direction);
+        for NamedSize { name, size } in &transfer.would_send {
+            text += &format!("{plan:<7} {:>8}  {name}\n", Size(*size));
+        }
+        for NamedSize { name, size } in transfer.only_there.iter().filter(|_| transfer.dry_run) {
+            text += &format!("remove  {:>8}  {name}\n", Size(*size));
+        }
     }
-    if choices.dry_run {
-        outcome
-            .extra
-            .iter()
-            .for_each(|(key, size)| report.text += &format!("remove  {:>8}  {key}\n", Size(*size)));
-    }
-    for odd in &outcome.left_out {
-        report
-            .hints
-            .push(format!("left out {}: {}", odd.name, odd.why));
-    }
-    for (name, error) in &outcome.failed {
-        report
-            .hints
-            .push(format!("failed {}: {error}", towline_io::data::shown(name)));
-    }
-    // Many files may fail for the same reason, so each hint is shown once.
-    let steps: BTreeSet<&String> = outcome
+    text
+}
+
+/// What was left out, what failed, and the totals.
+fn hints(transfer: &Transfer) -> Vec<String> {
+    let left_out = transfer.left_out.iter();
+    let mut hints: Vec<String> = left_out
+        .map(|odd| format!("left out {}: {}", odd.name, odd.why))
+        .collect();
+    let failed = transfer.failed.iter();
+    hints.extend(failed.map(|file| format!("failed {}: {}", file.name, file.why)));
+    // Many may fail for one reason: the next step is said once.
+    let steps: BTreeSet<&String> = transfer
         .failed
         .iter()
-        .flat_map(|(_, error)| error.hints())
+        .flat_map(|file| &file.hints)
         .collect();
-    for step in steps.into_iter().take(3) {
-        report.hints.push(format!("hint: {step}"));
-    }
-    report.hints.push(totals(outcome, told));
-    let named = |pairs: Vec<(String, String)>| -> Vec<Value> {
-        pairs
+    hints.extend(
+        steps
             .into_iter()
-            .map(|(name, why)| json!({ "name": name, "why": why }))
-            .collect()
-    };
-    json!({
-        "path": shown,
-        "sent": outcome.sent,
-        "sent_bytes": outcome.sent_bytes,
-        "resumed_bytes": outcome.resumed_bytes,
-        "copied_inside": outcome.inside,
-        "by_length_only": outcome.by_length,
-        "equal_by_time": outcome.equal_by_time,
-        "equal_by_hash": outcome.equal_by_hash,
-        "removed": deleted,
-        "dry_run": choices.dry_run,
-        "would_send": outcome.planned.iter().map(|(name, size)| json!({ "name": name, "size": size })).collect::<Vec<_>>(),
-        "only_there": outcome.extra.iter().map(|(key, size)| json!({ "name": key.as_str(), "size": size })).collect::<Vec<_>>(),
-        "left_out": named(outcome.left_out.iter().map(|odd| (odd.name.clone(), odd.why.clone())).collect()),
-        "failed": named(outcome.failed.iter().map(|(name, error)| (towline_io::data::shown(name), error.to_string())).collect()),
-    })
+            .take(3)
+            .map(|step| format!("hint: {step}")),
+    );
+    hints.push(totals(transfer));
+    hints
 }
 
 /// `data/voc20: 12 sent, 3.2G in 4.1s (800M/s); 488 equal by time, 3 by content`
-fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
-    let Told {
-        shown,
-        direction,
-        deleted,
-        choices,
-        elapsed,
-    } = *told;
-    let millis = u64::try_from(elapsed.as_millis())
-        .unwrap_or(u64::MAX)
-        .max(1);
+fn totals(transfer: &Transfer) -> String {
+    let millis = transfer.millis.max(1);
+    let done = done_word(transfer.direction);
     let mut parts = Vec::new();
-    if choices.dry_run {
-        let bytes: u64 = outcome.planned.iter().map(|(_, size)| size).sum();
+    if transfer.dry_run {
+        let bytes: u64 = transfer.would_send.iter().map(|file| file.size).sum();
         parts.push(format!(
-            "{} would be {}, {}",
-            outcome.planned.len(),
-            direction.done(),
+            "{} would be {done}, {}",
+            transfer.would_send.len(),
             Size(bytes)
         ));
     } else {
-        let rate = Size(outcome.sent_bytes.saturating_mul(1000) / millis);
+        let rate = Size(transfer.sent_bytes.saturating_mul(1000) / millis);
         parts.push(format!(
-            "{} {}, {} in {} ({rate}/s)",
-            outcome.sent,
-            direction.done(),
-            Size(outcome.sent_bytes),
+            "{} {done}, {} in {} ({rate}/s)",
+            transfer.sent,
+            Size(transfer.sent_bytes),
             human_millis(millis)
         ));
     }
@@ -344,17 +330,17 @@ fn totals(outcome: &Outcome, told: &Told<'_>) -> String {
             parts.push(format!("{number} {words}"));
         }
     };
-    count(outcome.equal_by_time, "equal by time");
-    count(outcome.equal_by_hash, "equal by content");
-    count(outcome.inside, "copied inside the service");
-    count(outcome.by_length, "checked by length only");
-    count(deleted as u64, "removed");
-    count(outcome.failed.len() as u64, "failed");
-    if outcome.resumed_bytes > 0 {
+    count(transfer.equal_by_time, "equal by time");
+    count(transfer.equal_by_hash, "equal by content");
+    count(transfer.copied_inside, "copied inside the service");
+    count(transfer.by_length_only, "checked by length only");
+    count(transfer.removed as u64, "removed");
+    count(transfer.failed.len() as u64, "failed");
+    if transfer.resumed_bytes > 0 {
         parts.push(format!(
             "{} were there from before",
-            Size(outcome.resumed_bytes)
+            Size(transfer.resumed_bytes)
         ));
     }
-    format!("{shown}: {}", parts.join("; "))
+    format!("{}: {}", transfer.path, parts.join("; "))
 }

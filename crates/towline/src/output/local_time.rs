@@ -12,14 +12,6 @@ pub(crate) fn shown(moment: Moment) -> String {
     )
 }
 
-/// The same for a time in the format of `--json`.
-pub(crate) fn shown_text(text: &str) -> String {
-    DateTime::parse_from_rfc3339(text).map_or_else(
-        |_| text.to_owned(),
-        |moment| written(&moment.with_timezone(&Local)),
-    )
-}
-
 fn written<Z: TimeZone>(moment: &DateTime<Z>) -> String
 where
     Z::Offset: std::fmt::Display,
@@ -38,11 +30,6 @@ mod tests {
         assert_eq!(
             written(&moment.with_timezone(&zone)),
             "2025-11-15 07:48:00 +0100"
-        );
-        assert_eq!(shown_text("not a moment"), "not a moment");
-        assert_eq!(
-            shown_text(&Moment(1_763_189_280_123).to_string()),
-            shown(Moment(1_763_189_280_123))
         );
     }
 }

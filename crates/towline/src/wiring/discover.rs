@@ -7,8 +7,8 @@ use crate::wiring::means::OwnMeans;
 use towline_backends::registry::{self, Answer};
 use towline_core::Result;
 
-fn report(answer: Answer) -> Report {
-    Report::new(page::render(&answer.page), &answer.value).hint(answer.hint)
+fn report<T: serde::Serialize>(answer: Answer<T>) -> Report {
+    Report::of(&answer.value, |_| page::render(&answer.page)).hint(answer.hint)
 }
 
 /// Signs in as a cluster says: the named one, else the default one, else the first that can list.

@@ -3,8 +3,8 @@
 use crate::output;
 use towline_core::{Error, Result};
 use towline_engine::layers::{Sources, Untrusted};
-use towline_engine::privilege::Privilege;
 use towline_engine::trust::Trusted;
+use towline_wire::report::trust::{PrivilegedFile, PrivilegedKey};
 
 /// How many privileged keys are shown at most.
 const SHOWN_KEYS: usize = 30;
@@ -34,16 +34,31 @@ fn keys(untrusted: &Untrusted) -> String {
     }
 }
 
-/// The effects of trusting a file, line by line.
+/// The file, and its keys that do more than describe jobs.
+pub(crate) fn privileged(untrusted: &Untrusted) -> PrivilegedFile {
+    let keys = untrusted.privileges.iter().map(|found| PrivilegedKey {
+        key: found.key.clone(),
+        value: found.value.clone(),
+        meaning: found.meaning.to_string(),
+    });
+    PrivilegedFile {
+        file: untrusted.shown.clone(),
+        keys: keys.collect(),
+    }
+}
+
+/// What trusting it would allow, line by line.
 pub(crate) fn description(untrusted: &Untrusted) -> String {
-    let mut text = format!("{} does more than describe jobs:\n", untrusted.shown);
-    let shown = untrusted.privileges.iter().take(SHOWN_KEYS);
-    let widest = shown
-        .clone()
-        .map(|privilege| privilege.key.chars().count())
-        .max()
-        .unwrap_or(0);
-    for Privilege {
+    file_description(&privileged(untrusted))
+}
+
+/// What trusting the file would allow, line by line.
+pub(crate) fn file_description(file: &PrivilegedFile) -> String {
+    let mut text = format!("{} does more than describe jobs:\n", file.file);
+    let shown = file.keys.iter().take(SHOWN_KEYS);
+    let widths = shown.clone().map(|key| key.key.chars().count());
+    let widest = widths.max().unwrap_or(0);
+    for PrivilegedKey {
         key,
         value,
         meaning,
@@ -51,11 +66,8 @@ pub(crate) fn description(untrusted: &Untrusted) -> String {
     {
         text += &format!("  {key:<widest$}  {meaning}: {value}\n");
     }
-    if untrusted.privileges.len() > SHOWN_KEYS {
-        text += &format!(
-            "  … and {} more keys\n",
-            untrusted.privileges.len() - SHOWN_KEYS
-        );
+    if file.keys.len() > SHOWN_KEYS {
+        text += &format!("  … and {} more keys\n", file.keys.len() - SHOWN_KEYS);
     }
     text
 }

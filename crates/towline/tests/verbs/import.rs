@@ -382,3 +382,20 @@ fn qds_files_for_philly_become_what_they_can() {
         ],
     );
 }
+
+#[test]
+fn defaults_of_the_other_tool_have_a_title_of_their_own() {
+    let home = home();
+    act_project(&home);
+    home.write(
+        "aux_data/aml/aml.yaml",
+        &AML.replace("gpu_per_node: 4\n", ""),
+    );
+    let shown = home
+        .tow(["import", "act", "aux_data/aml/aml.yaml", "--dry-run"])
+        .ok();
+    assert!(
+        shown.stdout.contains("  assumed\n    gpu_per_node"),
+        "{shown:?}"
+    );
+}

@@ -1,12 +1,12 @@
 //! A sweep as one row of `tow ps`: how many of its runs are in which state.
 
-use super::{LONGEST_NAME, row};
+use super::{LONGEST_NAME, new_table, row};
 use crate::output::columns;
 use crate::output::{Paint, state_paint};
 use std::collections::BTreeMap;
 use towline_core::RunId;
-use towline_core::record::RunRecord;
 use towline_core::time::{Moment, human_millis};
+use towline_wire::report::Run;
 
 /// How many runs are read for one page of rows, because a sweep may have many.
 pub(super) const LOOKED_AT: usize = 2_000;
@@ -26,26 +26,25 @@ pub(crate) const STATES: [&str; 9] = [
 
 /// One run, or the listed runs of a sweep.
 pub(super) enum Entry<'a> {
-    Run(&'a RunRecord),
-    Sweep(&'a RunId, Vec<&'a RunRecord>),
+    Run(&'a Run),
+    Sweep(&'a RunId, Vec<&'a Run>),
 }
 
-/// The runs in their order, each sweep at the place of its first run.
-pub(super) fn folded(records: &[RunRecord]) -> Vec<Entry<'_>> {
-    let mut of_sweep: BTreeMap<&RunId, Vec<&RunRecord>> = BTreeMap::new();
-    for (sweep, record) in records
-        .iter()
-        .filter_map(|record| Some((record.sweep.as_ref()?, record)))
-    {
-        of_sweep.entry(sweep).or_default().push(record);
+/// The runs in their order, each sweep where its first run is.
+pub(super) fn folded(runs: &[Run]) -> Vec<Entry<'_>> {
+    let mut of_sweep: BTreeMap<&RunId, Vec<&Run>> = BTreeMap::new();
+    for run in runs {
+        if let Some(sweep) = &run.sweep {
+            of_sweep.entry(sweep).or_default().push(run);
+        }
     }
     let mut entries = Vec::new();
-    for record in records {
-        match record.sweep.as_ref() {
-            None => entries.push(Entry::Run(record)),
+    for run in runs {
+        match &run.sweep {
+            None => entries.push(Entry::Run(run)),
             Some(sweep) => match of_sweep.remove(sweep) {
                 Some(runs) if runs.len() > 1 => entries.push(Entry::Sweep(sweep, runs)),
-                Some(_) => entries.push(Entry::Run(record)),
+                Some(_) => entries.push(Entry::Run(run)),
                 None => {}
             },
         }
@@ -53,40 +52,53 @@ pub(super) fn folded(records: &[RunRecord]) -> Vec<Entry<'_>> {
     entries
 }
 
+/// The table of runs and sweeps.
+pub(super) fn text(entries: &[Entry<'_>]) -> String {
+    if entries.is_empty() {
+        return String::new();
+    }
+    let now = towline_host::clock::now();
+    let mut table = new_table();
+    for entry in entries {
+        table.row(entry.row(now));
+    }
+    table.render()
+}
+
 impl Entry<'_> {
     pub(super) const fn is_sweep(&self) -> bool {
         matches!(self, Self::Sweep(..))
     }
 
-    pub(super) fn row(&self, now: Moment) -> Vec<(String, Paint)> {
+    fn row(&self, now: Moment) -> Vec<(String, Paint)> {
         match self {
-            Self::Run(record) => row(record, now),
+            Self::Run(run) => row(run, now),
             Self::Sweep(sweep, runs) => sweep_row(sweep, runs, now),
         }
     }
 }
 
-fn sweep_row(sweep: &RunId, runs: &[&RunRecord], now: Moment) -> Vec<(String, Paint)> {
+fn sweep_row(sweep: &RunId, runs: &[&Run], now: Moment) -> Vec<(String, Paint)> {
     let plain = |text: String| (text, Paint::Plain);
     let first = runs[runs.len() - 1];
     let worst = STATES
         .into_iter()
-        .find(|word| runs.iter().any(|run| run.state.phase.word() == *word))
+        .find(|word| runs.iter().any(|run| run.state == *word))
         .unwrap_or_default();
     let gpus: u32 = runs
         .iter()
-        .filter(|run| !run.state.phase.is_ended())
+        .filter(|run| !run.is_ended())
         .map(|run| run.gpus)
         .sum();
-    let created = runs.iter().map(|run| run.created).min().unwrap_or(now);
+    let created = runs.iter().map(|run| run.created.0).min().unwrap_or(now);
     let ended = runs
         .iter()
-        .map(|run| run.ended)
+        .map(|run| run.ended.map(|ended| ended.0))
         .collect::<Option<Vec<_>>>()
         .and_then(|ended| ended.into_iter().max());
     let started = runs.iter().filter_map(|run| run.started).min();
     let took = started
-        .map(|started| human_millis(ended.unwrap_or(now).since(started)))
+        .map(|started| human_millis(ended.unwrap_or(now).since(started.0)))
         .unwrap_or_default();
     vec![
         (sweep.short().to_owned(), Paint::Bold),
@@ -107,21 +119,17 @@ fn sweep_row(sweep: &RunId, runs: &[&RunRecord], now: Moment) -> Vec<(String, Pa
 }
 
 /// The name of the cluster, unless it is this machine.
-pub(super) fn elsewhere(record: &RunRecord) -> String {
-    if record.cluster == "local" {
+pub(super) fn elsewhere(run: &Run) -> String {
+    if run.cluster == "local" {
         String::new()
     } else {
-        record.cluster.clone()
+        run.cluster.clone()
     }
 }
 
 /// `3 failed, 12 running`
-pub(crate) fn counted(runs: &[&RunRecord]) -> String {
-    let count = |word: &str| {
-        runs.iter()
-            .filter(|run| run.state.phase.word() == word)
-            .count()
-    };
+pub(crate) fn counted(runs: &[&Run]) -> String {
+    let count = |word: &str| runs.iter().filter(|run| run.state == word).count();
     let counts = STATES
         .into_iter()
         .map(|word| (count(word), word))

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use towline_core::Result;
 use towline_core::cluster::KnownJob;
 use towline_core::time::human_millis;
+use towline_wire::report::ps::{RemoteJob, RemoteJobs};
 
 /// Whether a job of the cluster was asked for: by our name of its state or by the cluster's.
 fn is_wanted(job: &KnownJob, args: &Args) -> bool {
@@ -32,8 +33,8 @@ fn is_wanted(job: &KnownJob, args: &Args) -> bool {
             .is_none_or(|user| job.user.to_lowercase().contains(&user.to_lowercase()))
 }
 
-/// Our name of the state, with the cluster's own if that says more.
-fn remote_state(job: &KnownJob) -> (String, Paint) {
+/// Our word, with the cluster's own where it says more.
+fn remote_state(job: &RemoteJob) -> (String, Paint) {
     let own = job.word.as_deref().map(str::to_lowercase);
     let reason = job.reason.as_deref().filter(|reason| *reason != "None");
     let word = match (&job.state, &own) {
@@ -74,14 +75,6 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
         parse_state(word).into_iter().collect::<Result<Vec<_>>>()?;
     }
     let users: BTreeSet<String> = all.iter().map(|job| job.user.clone()).collect();
-    let jobs: Vec<KnownJob> = all
-        .into_iter()
-        .filter(|job| is_wanted(job, args))
-        .take(args.limit.map_or(usize::MAX, |limit| limit as usize))
-        .collect();
-    if jobs.is_empty() {
-        return Ok(nothing(args, known, &users));
-    }
     let history = context.maybe_history()?;
     let is_here = |job: &KnownJob| {
         job.run.as_ref().is_some_and(|run| {
@@ -90,8 +83,21 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
                 .is_some_and(|history| history.knows(run).unwrap_or(false))
         })
     };
-    let report = Report::new(table(&jobs, is_here), &serde_json::json!({ "jobs": jobs }));
-    if jobs.iter().all(is_here) {
+    let jobs = all
+        .into_iter()
+        .filter(|job| is_wanted(job, args))
+        .take(args.limit.map_or(usize::MAX, |limit| limit as usize))
+        .map(|job| {
+            let here = is_here(&job);
+            RemoteJob::new(job, here)
+        })
+        .collect();
+    let answer = RemoteJobs { jobs };
+    let report = Report::of(&answer, text);
+    if answer.jobs.is_empty() {
+        return Ok(report.hint(nothing(args, known, &users)));
+    }
+    if answer.jobs.iter().all(|job| job.here) {
         return Ok(report);
     }
     let what = if cluster.caps().adopts_others {
@@ -104,10 +110,13 @@ pub(super) fn list(context: &Context, args: &Args) -> Result<Report> {
     )))
 }
 
-fn table(jobs: &[KnownJob], is_here: impl Fn(&KnownJob) -> bool) -> String {
+fn text(answer: &RemoteJobs) -> String {
+    if answer.jobs.is_empty() {
+        return String::new();
+    }
     let now = towline_host::clock::now();
     let mut table = Table::new(&["JOB", "RUN", "USER", "STATE", "NODES", "AGE", "HERE"]);
-    for job in jobs {
+    for job in &answer.jobs {
         let plain = |text: String| (text, Paint::Plain);
         // Where a job has its run's own name, what the user calls it says more.
         let run = job
@@ -127,7 +136,7 @@ fn table(jobs: &[KnownJob], is_here: impl Fn(&KnownJob) -> bool) -> String {
                     .unwrap_or_default(),
                 Paint::Quiet,
             ),
-            plain(if is_here(job) {
+            plain(if job.here {
                 "yes".into()
             } else {
                 String::new()
@@ -137,10 +146,10 @@ fn table(jobs: &[KnownJob], is_here: impl Fn(&KnownJob) -> bool) -> String {
     table.render()
 }
 
-/// The report if no job matches.
-fn nothing(args: &Args, known: usize, users: &BTreeSet<String>) -> Report {
+/// Why nothing is shown.
+fn nothing(args: &Args, known: usize, users: &BTreeSet<String>) -> String {
     let some: Vec<&str> = users.iter().take(8).map(String::as_str).collect();
-    Report::new("", &serde_json::json!({ "jobs": [] })).hint(match known {
+    match known {
         0 => "it knows no job".to_owned(),
         _ if args.user.is_some() => format!(
             "none of the {known} jobs it knows fits; they are of {}",
@@ -150,5 +159,5 @@ fn nothing(args: &Args, known: usize, users: &BTreeSet<String>) -> Report {
             format!("none of the {known} jobs it knows fits")
         }
         _ => format!("none of the {known} jobs it knows is active; `--all` lists ended ones too"),
-    })
+    }
 }

@@ -1,11 +1,12 @@
 //! `tow scratch backup`: stores the changes since the last backup, completely or not at all.
 
 use super::super::Report;
-use super::{described, few, json, moved, size};
+use super::{described, few, moved, size};
 use crate::context::Context;
 use crate::scratch::{self, Known};
 use towline_core::{ErrorKind, Result};
-use towline_wire::workspace::{Act, BackedUp, Outcome};
+use towline_wire::report::scratch::BackupMade;
+use towline_wire::workspace::{Act, Outcome};
 
 /// Back up a workspace now. Unchanged content is not stored again.
 #[derive(Debug, clap::Args)]
@@ -29,35 +30,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         scratch::choose(context, args.name.as_deref())?,
         args.on.as_deref(),
     );
-    let Made {
-        text,
-        json,
-        hints,
-        is_doubtful,
-        ..
-    } = back_up(context, &known, args.anyway)?;
-    let report = hints
+    let made = back_up(context, &known, args.anyway)?;
+    let report = hints(&known.name, &made)
         .into_iter()
-        .fold(Report::new(text, &json), Report::hint);
-    Ok(if is_doubtful {
-        report.code(ErrorKind::Refused.exit_code())
-    } else {
+        .fold(Report::of(&made, text), Report::hint);
+    Ok(if made.unreadable.is_empty() {
         report
+    } else {
+        report.code(ErrorKind::Refused.exit_code())
     })
 }
 
-/// A backup, told.
-pub(super) struct Made {
-    pub(super) text: String,
-    pub(super) json: serde_json::Value,
-    pub(super) hints: Vec<String>,
-    /// What is worth saying once.
-    pub(super) advice: Vec<String>,
-    /// Something could not be read.
-    is_doubtful: bool,
-}
-
-pub(super) fn back_up(context: &Context, known: &Known, anyway: bool) -> Result<Made> {
+pub(super) fn back_up(context: &Context, known: &Known, anyway: bool) -> Result<BackupMade> {
     let task = scratch::task(
         context,
         &known.name,
@@ -65,12 +49,12 @@ pub(super) fn back_up(context: &Context, known: &Known, anyway: bool) -> Result<
         Act::BackUp { keep: None, anyway },
     )?;
     match scratch::back_up(context, &task)? {
-        Outcome::BackedUp(made) => Ok(told(&known.name, &made)),
+        Outcome::BackedUp(made) => Ok(BackupMade::from(&made)),
         other => super::unexpected(&known.name, &other),
     }
 }
 
-fn told(name: &str, made: &BackedUp) -> Made {
+pub(super) fn text(made: &BackupMade) -> String {
     let mut text = if made.unchanged {
         format!(
             "nothing changed since backup {} at {}\n",
@@ -84,19 +68,31 @@ fn told(name: &str, made: &BackedUp) -> Made {
             made.place
         )
     };
-    let (mut hints, mut advice) = (Vec::new(), Vec::new());
     if !made.unreadable.is_empty() {
         text += &format!(
             "NOT backed up, because it cannot be read: {}\n",
             few(&made.unreadable)
         );
-        hints.push(format!(
-            "give yourself the right to read it, or leave it out: `ignore` of workspace `{name}`"
-        ));
     }
     if !made.unsteady.is_empty() {
         text += &format!("kept changing while it was read: {}\n", few(&made.unsteady));
     }
+    text
+}
+
+/// What to do about what could not be read.
+pub(super) fn hints(name: &str, made: &BackupMade) -> Option<String> {
+    let is_whole = made.unreadable.is_empty();
+    (!is_whole).then(|| {
+        format!(
+            "give yourself the right to read it, or leave it out: `ignore` of workspace `{name}`"
+        )
+    })
+}
+
+/// What is worth saying once.
+pub(super) fn advice(name: &str, made: &BackupMade) -> Vec<String> {
+    let mut advice = Vec::new();
     if made.same_disk {
         advice.push(
             "workspace and backups are on the same disk: `to` can name a folder on another disk, \
@@ -107,12 +103,5 @@ fn told(name: &str, made: &BackedUp) -> Made {
     advice.push(format!(
         "`tow scratch ls {name}` lists them, `tow scratch restore {name}` brings one back"
     ));
-    let json = serde_json::to_value(json::Made::from(made)).unwrap_or_default();
-    Made {
-        text,
-        json,
-        hints,
-        advice,
-        is_doubtful: !made.unreadable.is_empty(),
-    }
+    advice
 }

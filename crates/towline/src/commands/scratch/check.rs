@@ -1,11 +1,12 @@
 //! `tow scratch check`: reads every byte of the backups again.
 
 use super::super::Report;
-use super::{counted, few, json, moved, size};
+use super::{counted, few, moved, size};
 use crate::context::Context;
 use crate::scratch;
 use towline_core::{ErrorKind, Result};
-use towline_wire::workspace::{Act, Checked, Outcome};
+use towline_wire::report::scratch::{BackupsChecked, TouchedBackup};
+use towline_wire::workspace::{Act, Outcome};
 
 /// Read every byte of a workspace's backups again and say which files any damage affects.
 #[derive(Debug, clap::Args)]
@@ -42,38 +43,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         },
     )?;
     match scratch::perform_from_here(context, task)? {
-        Outcome::Checked(checked) => Ok(told(&known.name, &checked, args.repair)),
+        Outcome::Checked(checked) => {
+            let answer = BackupsChecked::from(&checked);
+            Ok(report(&known.name, &answer, args.repair))
+        }
         other => super::unexpected(&known.name, &other),
     }
 }
 
-fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
-    let mut text = format!(
-        "{}, {}, {} read\n",
-        counted(checked.backups as u64, "backup"),
-        counted(checked.packs as u64, "pack"),
-        size(checked.bytes)
-    );
-    for damage in &checked.damage {
-        let known = if damage.is_set_aside {
-            "set aside before, the newest backup does not need it"
-        } else {
-            "damaged"
-        };
-        text += &format!("{known}: {}: {}\n", damage.what, damage.how);
-        for (backup, files) in &damage.touches {
-            let files = if files.is_empty() {
-                "all of it".to_owned()
-            } else {
-                few(files)
-            };
-            text += &format!("  touches backup {backup}: {files}\n");
-        }
-    }
-    let report = Report::new(text, &json::Found::from(checked));
-    let is_known = checked.damage.iter().all(|damage| damage.is_set_aside);
-    match (is_known, repaired) {
-        (true, _) if checked.damage.is_empty() => report.hint("all is as it was stored"),
+fn report(name: &str, answer: &BackupsChecked, repaired: bool) -> Report {
+    let report = Report::of(answer, text);
+    match (answer.ok, repaired) {
+        (true, _) if answer.damage.is_empty() => report.hint("all is as it was stored"),
         (true, _) => report.hint(
             "nothing new is damaged; what is set aside goes with the backups \
             that need it: `tow scratch prune`",
@@ -85,4 +66,30 @@ fn told(name: &str, checked: &Checked, repaired: bool) -> Report {
             "`tow scratch backup {name}` now stores the damaged content again"
         )),
     }
+}
+
+fn text(answer: &BackupsChecked) -> String {
+    let mut text = format!(
+        "{}, {}, {} read\n",
+        counted(answer.backups as u64, "backup"),
+        counted(answer.packs as u64, "pack"),
+        size(answer.bytes)
+    );
+    for damage in &answer.damage {
+        let known = if damage.set_aside {
+            "set aside before, the newest backup does not need it"
+        } else {
+            "damaged"
+        };
+        text += &format!("{known}: {}: {}\n", damage.what, damage.how);
+        for TouchedBackup { backup, files } in &damage.touches {
+            let files = if files.is_empty() {
+                "all of it".to_owned()
+            } else {
+                few(files)
+            };
+            text += &format!("  touches backup {backup}: {files}\n");
+        }
+    }
+    text
 }

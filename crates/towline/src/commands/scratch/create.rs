@@ -7,6 +7,7 @@ use crate::scratch::{self, Known};
 use towline_core::Result;
 use towline_core::quantity::Span;
 use towline_core::workspace::Workspace;
+use towline_wire::report::scratch::WorkspaceCreated;
 use towline_wire::workspace::{Act, Outcome};
 
 /// Make a workspace: its folder, its environment, and a first backup of existing files.
@@ -77,34 +78,43 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         workspace,
         file: None,
     };
-    let place = args
-        .on
-        .as_deref()
-        .map_or_else(String::new, |on| format!(" on {on}"));
-    let mut text = format!("workspace `{}`: {path}{place}\n", args.name);
-    let mut json = serde_json::json!({ "workspace": args.name, "path": path, "on": args.on });
-    let mut report_hints = Vec::new();
+    let mut answer = WorkspaceCreated {
+        workspace: args.name.clone(),
+        path,
+        on: args.on.clone(),
+        backup: None,
+        every: None,
+    };
+    let mut hints = Vec::new();
     if has_files {
         let first = backup::back_up(context, &known, false)?;
-        text += &first.text;
-        json["backup"] = first.json;
-        report_hints.extend(first.hints.into_iter().chain(first.advice));
+        hints.extend(backup::hints(&args.name, &first));
+        hints.extend(backup::advice(&args.name, &first));
+        answer.backup = Some(first);
     } else {
-        report_hints.push(format!(
+        hints.push(format!(
             "it is empty: `tow scratch backup {}` once there is something in it",
             args.name
         ));
     }
     if args.auto {
-        let auto = scratch::set_auto(context, &known, args.every)?;
-        text += &format!("backed up every {} from now on\n", auto.every);
+        answer.every = Some(scratch::set_auto(context, &known, args.every)?.every);
     } else {
-        report_hints.push(format!(
+        hints.push(format!(
             "`tow scratch auto {}` backs it up every 30 minutes",
             args.name
         ));
     }
-    Ok(report_hints
-        .into_iter()
-        .fold(Report::new(text, &json), Report::hint))
+    let report = Report::of(&answer, text);
+    Ok(hints.into_iter().fold(report, Report::hint))
+}
+
+fn text(answer: &WorkspaceCreated) -> String {
+    let place = super::place(answer.on.as_deref());
+    let mut text = format!("workspace `{}`: {}{place}\n", answer.workspace, answer.path);
+    text += &answer.backup.as_ref().map(backup::text).unwrap_or_default();
+    if let Some(every) = answer.every {
+        text += &format!("backed up every {every} from now on\n");
+    }
+    text
 }

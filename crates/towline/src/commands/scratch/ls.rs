@@ -1,14 +1,16 @@
 //! `tow scratch ls`: lists workspaces, or the backups of one.
 
 use super::super::Report;
-use super::{counted, json, moved, size};
+use super::{counted, moved, size};
 use crate::context::Context;
 use crate::output::Paint;
 use crate::output::table::Table;
 use crate::scratch::{self, Known};
 use towline_core::time::human_millis;
 use towline_core::{ErrorKind, Result};
-use towline_wire::workspace::{Act, BackupRow, BackupStatus, Outcome};
+use towline_wire::report::Time;
+use towline_wire::report::scratch::{Backup, BackupStatus, Backups, WorkspaceRow, Workspaces};
+use towline_wire::workspace::{Act, Outcome};
 
 /// List workspaces and the state of their backups; with a name, its backups. Fails if the last
 /// backup failed.
@@ -36,21 +38,51 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(report)
 }
 
-fn ago(moment: Option<towline_core::time::Moment>) -> String {
-    moment.map_or_else(
-        || "never".to_owned(),
-        |moment| {
-            format!(
-                "{} ago",
-                human_millis(towline_host::clock::now().since(moment))
-            )
-        },
-    )
+fn ago(time: Option<Time>) -> String {
+    time.map_or_else(|| "never".to_owned(), |time| format!("{} ago", age(time)))
+}
+
+fn age(time: Time) -> String {
+    human_millis(towline_host::clock::now().since(time.0))
 }
 
 fn workspaces(context: &Context) -> Result<Report> {
-    let all = scratch::known(context)?;
     let state = context.state()?;
+    let known = scratch::known(context)?;
+    let rows = known.into_values().map(
+        |Known {
+             name, workspace, ..
+         }| {
+            let status = BackupStatus::from(&scratch::read_status(state, &name));
+            WorkspaceRow {
+                auto: scratch::auto(state, &name).map(|auto| auto.every),
+                name,
+                on: workspace.on,
+                path: workspace.path,
+                to: workspace.to,
+                state: state_word(&status),
+                status,
+            }
+        },
+    );
+    let answer = Workspaces {
+        workspaces: rows.collect(),
+    };
+    let report = Report::of(&answer, text);
+    let report = if answer.workspaces.is_empty() {
+        report.hint("`tow scratch create work --path /scratch/$USER/work` makes one")
+    } else {
+        report
+    };
+    let troubles = answer.workspaces.iter();
+    let troubles = troubles.flat_map(|row| trouble(&row.name, &row.status));
+    Ok(with_troubles(report, troubles.collect()))
+}
+
+fn text(answer: &Workspaces) -> String {
+    if answer.workspaces.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(&[
         "NAME",
         "ON",
@@ -60,60 +92,28 @@ fn workspaces(context: &Context) -> Result<Report> {
         "LAST STORED",
         "STATE",
     ]);
-    let (mut rows, mut troubles) = (Vec::new(), Vec::new());
-    for Known {
-        name, workspace, ..
-    } in all.values()
-    {
-        let status = scratch::read_status(state, name);
-        let auto = scratch::auto(state, name);
-        let word = state_word(&status);
-        let on = workspace
-            .on
-            .clone()
-            .unwrap_or_else(|| "this machine".to_owned());
-        let every = auto
-            .as_ref()
-            .map_or_else(|| "off".to_owned(), |auto| format!("every {}", auto.every));
-        let paint = if status.failing.is_some() {
+    for row in &answer.workspaces {
+        let on = row.on.as_deref().unwrap_or("this machine");
+        let every = row
+            .auto
+            .map_or_else(|| "off".to_owned(), |every| format!("every {every}"));
+        let paint = if row.status.failing.is_some() {
             Paint::Bad
         } else {
             Paint::Plain
         };
         let cells = [
-            name.clone(),
-            on,
-            workspace.path.clone(),
+            row.name.clone(),
+            on.to_owned(),
+            row.path.clone(),
             every,
-            ago(status.good),
-            ago(status.stored),
+            ago(row.status.good),
+            ago(row.status.stored),
         ];
-        table.row(
-            cells
-                .into_iter()
-                .map(|cell| (cell, Paint::Plain))
-                .chain([(word.to_owned(), paint)])
-                .collect(),
-        );
-        troubles.extend(trouble(name, &status));
-        rows.push(serde_json::json!({
-            "name": name, "on": workspace.on, "path": workspace.path, "to": workspace.to, "auto": auto.map(|auto| auto.every), "state": word, "status": json::Status::from(&status),
-        }));
+        let cells = cells.into_iter().map(|cell| (cell, Paint::Plain));
+        table.row(cells.chain([(row.state.to_owned(), paint)]).collect());
     }
-    let text = if all.is_empty() {
-        String::new()
-    } else {
-        table.render()
-    };
-    let report = Report::new(text, &serde_json::json!({ "workspaces": rows }));
-    Ok(with_troubles(
-        if all.is_empty() {
-            report.hint("`tow scratch create work --path /scratch/$USER/work` makes one")
-        } else {
-            report
-        },
-        troubles,
-    ))
+    table.render()
 }
 
 const fn state_word(status: &BackupStatus) -> &'static str {
@@ -128,7 +128,7 @@ fn trouble(name: &str, status: &BackupStatus) -> Vec<String> {
     let Some(failing) = &status.failing else {
         return Vec::new();
     };
-    let long = human_millis(towline_host::clock::now().since(failing.since));
+    let long = age(failing.since);
     let mut lines = vec![format!(
         "workspace `{name}`: backups fail, for {long} now ({}): {}",
         counted(failing.times.into(), "time"),
@@ -154,39 +154,34 @@ fn backups(context: &Context, known: &Known) -> Result<Report> {
         Outcome::Listed(rows) => rows,
         other => return super::unexpected(&known.name, &other),
     };
-    let mut table = Table::new(&["ID", "TAKEN", "AGE", "FILES", "SIZE", "NEW", "FROM"]);
-    for row in &rows {
-        table.row(
-            shown(row)
-                .into_iter()
-                .map(|cell| (cell, Paint::Plain))
-                .collect(),
-        );
-    }
     let status = scratch::read_status(context.state()?, &known.name);
-    let text = if rows.is_empty() {
-        String::new()
+    let answer = Backups {
+        workspace: known.name.clone(),
+        backups: rows.iter().map(Backup::from).collect(),
+        status: BackupStatus::from(&status),
+    };
+    let name = &answer.workspace;
+    let report = Report::of(&answer, backups_text).hint(if answer.backups.is_empty() {
+        format!("`tow scratch backup {name}` makes the first")
     } else {
-        table.render()
-    };
-    let report = Report::new(
-        text,
-        &serde_json::json!({ "workspace": known.name, "backups": json::backups(&rows), "status": json::Status::from(&status) }),
-    );
-    let report = match rows.first() {
-        None => report.hint(format!(
-            "`tow scratch backup {}` makes the first",
-            known.name
-        )),
-        Some(_) => report.hint(format!(
-            "`tow scratch restore {} --backup ID --path DIR` brings one back beside it",
-            known.name
-        )),
-    };
-    Ok(with_troubles(report, trouble(&known.name, &status)))
+        format!("`tow scratch restore {name} --backup ID --path DIR` brings one back beside it")
+    });
+    Ok(with_troubles(report, trouble(name, &answer.status)))
 }
 
-fn shown(row: &BackupRow) -> Vec<String> {
+fn backups_text(answer: &Backups) -> String {
+    if answer.backups.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(&["ID", "TAKEN", "AGE", "FILES", "SIZE", "NEW", "FROM"]);
+    for backup in &answer.backups {
+        let cells = shown(backup).into_iter();
+        table.row(cells.map(|cell| (cell, Paint::Plain)).collect());
+    }
+    table.render()
+}
+
+fn shown(row: &Backup) -> Vec<String> {
     let age = ago(Some(row.taken));
     if !row.readable {
         return vec![

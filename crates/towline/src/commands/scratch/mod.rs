@@ -4,7 +4,6 @@ mod auto;
 mod backup;
 mod check;
 mod create;
-mod json;
 mod ls;
 mod prune;
 mod restore;
@@ -14,7 +13,8 @@ use crate::context::Context;
 use crate::scratch::Known;
 use towline_core::quantity::Memory;
 use towline_core::{Error, Result};
-use towline_wire::workspace::{BackupRow, Outcome};
+use towline_wire::report::scratch::Backup;
+use towline_wire::workspace::Outcome;
 
 /// Keep a workspace on fast scratch, with backups that are never half-written.
 #[derive(Debug, clap::Args)]
@@ -95,7 +95,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-fn described(backup: &BackupRow) -> String {
+fn described(backup: &Backup) -> String {
     format!(
         "{} of {}: {}, {}",
         backup.id,
@@ -103,6 +103,11 @@ fn described(backup: &BackupRow) -> String {
         counted(backup.files, "file"),
         size(backup.bytes)
     )
+}
+
+/// The machine that has a workspace, unless it is this one.
+fn place(on: Option<&str>) -> String {
+    on.map(|on| format!(" on {on}")).unwrap_or_default()
 }
 
 /// The first few of a list.

@@ -1,12 +1,13 @@
 //! `tow scratch prune`: shows a plan, then drops the backups that the policy does not keep.
 
 use super::super::Report;
-use super::{counted, described, json, moved, size};
+use super::{counted, described, moved, size};
 use crate::context::Context;
 use crate::scratch;
 use towline_core::Result;
 use towline_core::workspace::Keep;
-use towline_wire::workspace::{Act, Outcome, Pruned};
+use towline_wire::report::scratch::BackupsPruned;
+use towline_wire::workspace::{Act, Outcome};
 
 /// Drop backups that the policy does not keep. Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
@@ -61,38 +62,46 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         },
     )?;
     match scratch::perform_from_here(context, task)? {
-        Outcome::Pruned(pruned) => Ok(told(&pruned, &keep)),
+        Outcome::Pruned(pruned) => Ok(report(&BackupsPruned::new(&pruned, keep))),
         other => super::unexpected(&known.name, &other),
     }
 }
 
-fn told(pruned: &Pruned, keep: &Keep) -> Report {
-    let json = json::Dropped::from(pruned);
-    if pruned.dropped.is_empty() && pruned.packs == 0 && pruned.marked == 0 {
-        return Report::new("", &json)
-            .hint(format!("nothing to drop; {} kept: {keep}", pruned.kept));
-    }
-    let verb = if pruned.done { "dropped" } else { "would drop" };
-    let mut text = format!(
-        "{verb} {} and {}, {}; {} kept: {keep}\n",
-        counted(pruned.dropped.len() as u64, "backup"),
-        counted(pruned.packs as u64, "pack"),
-        size(pruned.bytes),
-        pruned.kept
-    );
-    for backup in &pruned.dropped {
-        text += &format!("  {}\n", described(backup));
-    }
-    if pruned.marked > 0 {
-        text += &format!(
-            "{} marked: a prune a day from now deletes them, unless something needs them by then\n",
-            counted(pruned.marked as u64, "pack")
-        );
-    }
-    let report = Report::new(text, &json);
-    if pruned.done {
+fn report(answer: &BackupsPruned) -> Report {
+    let report = Report::of(answer, text);
+    if report.text.is_empty() {
+        report.hint(format!(
+            "nothing to drop; {} kept: {}",
+            answer.kept, answer.keep
+        ))
+    } else if answer.done {
         report
     } else {
         report.hint("--yes carries it out")
     }
+}
+
+fn text(answer: &BackupsPruned) -> String {
+    if answer.dropped.is_empty() && answer.packs == 0 && answer.marked == 0 {
+        return String::new();
+    }
+    let verb = if answer.done { "dropped" } else { "would drop" };
+    let mut text = format!(
+        "{verb} {} and {}, {}; {} kept: {}\n",
+        counted(answer.dropped.len() as u64, "backup"),
+        counted(answer.packs as u64, "pack"),
+        size(answer.bytes),
+        answer.kept,
+        answer.keep
+    );
+    for backup in &answer.dropped {
+        text += &format!("  {}\n", described(backup));
+    }
+    if answer.marked > 0 {
+        text += &format!(
+            "{} marked: a prune a day from now deletes them, unless something needs them by then\n",
+            counted(answer.marked as u64, "pack")
+        );
+    }
+    text
 }

@@ -1,11 +1,12 @@
 //! `tow scratch restore`: restores a workspace, for example on a fresh machine.
 
 use super::super::Report;
-use super::{described, json, moved};
+use super::{described, moved, place};
 use crate::context::Context;
 use crate::scratch::{self, Known};
 use towline_core::workspace::Workspace;
 use towline_core::{Error, Result};
+use towline_wire::report::scratch::{Backup, WorkspaceRestored};
 use towline_wire::workspace::{Act, BackupRow, Outcome};
 
 /// Restore a workspace, onto a fresh node or beside existing files. Never overwrites anything.
@@ -71,7 +72,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         } => (path, backup, newest),
         // A node that has the workspace still: who only wants to work there has what they want.
         Outcome::NotEmpty { newer: None, .. } if args.path.is_none() && args.backup.is_none() => {
-            return Ok(kept(&known, &target));
+            return Ok(kept(known, target));
         }
         Outcome::NotEmpty { path, newer } => {
             return Err(not_empty(
@@ -92,16 +93,26 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.on.is_some() && args.path.is_none() {
         hints.extend(settle(context, &known)?);
     }
-    let place = known
-        .workspace
-        .on
-        .as_deref()
-        .map_or_else(String::new, |on| format!(" on {on}"));
-    let text = format!("restored to {path}{place}: backup {}\n", described(&backup));
-    let json = serde_json::json!({ "workspace": known.name, "path": path, "on": known.workspace.on, "backup": json::Backup::from(&backup) });
-    Ok(hints
-        .into_iter()
-        .fold(Report::new(text, &json), Report::hint))
+    let answer = WorkspaceRestored {
+        workspace: known.name,
+        path,
+        on: known.workspace.on,
+        backup: Some(Backup::from(&backup)),
+    };
+    let report = Report::of(&answer, text);
+    Ok(hints.into_iter().fold(report, Report::hint))
+}
+
+fn text(answer: &WorkspaceRestored) -> String {
+    let path = &answer.path;
+    let place = place(answer.on.as_deref());
+    match &answer.backup {
+        Some(backup) => format!("restored to {path}{place}: backup {}\n", described(backup)),
+        None => format!(
+            "`{}` is still there: {path}{place}; nothing was changed\n",
+            answer.workspace
+        ),
+    }
 }
 
 /// The error if the target is not empty, because nothing is overwritten.
@@ -120,21 +131,15 @@ fn not_empty(path: &str, newer: Option<&BackupRow>) -> Error {
     error.hint("move it away, or restore beside it with `--path`")
 }
 
-fn kept(known: &Known, target: &Workspace) -> Report {
-    let on = known
-        .workspace
-        .on
-        .as_deref()
-        .map_or_else(String::new, |on| format!(" on {on}"));
-    let json = serde_json::json!({ "workspace": known.name, "path": target.path, "on": known.workspace.on, "backup": null });
-    let report = Report::new(
-        format!(
-            "`{}` is still there: {}{on}; nothing was changed\n",
-            known.name, target.path
-        ),
-        &json,
-    );
-    report.hint("go on working there; a backup beside it: `tow scratch restore --path FOLDER`")
+fn kept(known: Known, target: Workspace) -> Report {
+    let answer = WorkspaceRestored {
+        workspace: known.name,
+        path: target.path,
+        on: known.workspace.on,
+        backup: None,
+    };
+    Report::of(&answer, text)
+        .hint("go on working there; a backup beside it: `tow scratch restore --path FOLDER`")
 }
 
 /// Records that the workspace is now on another machine, also for automatic backups.

@@ -3,12 +3,12 @@
 use super::{Report, alone, find, with_store};
 use crate::context::Context;
 use crate::output::progress::Bar;
-use serde::Serialize;
 use towline_core::quantity::Memory;
 use towline_core::{ErrorKind, Result};
 use towline_snapshot::check::{Checked, check, repair};
 use towline_snapshot::progress::Progress;
 use towline_snapshot::store::{Blob, BlobStore};
+use towline_wire::report::snapshot::{SnapshotDamage, SnapshotsChecked, TouchedSnapshot};
 
 /// Read all stored content again, and report damage and the files that it affects.
 #[derive(Debug, clap::Args)]
@@ -25,19 +25,6 @@ pub(crate) struct Args {
     /// Drop damaged content and the snapshots that need it: the next submission stores it again.
     #[arg(long)]
     repair: bool,
-}
-
-#[derive(Serialize)]
-struct Row {
-    what: String,
-    how: String,
-    touches: Vec<Touched>,
-}
-
-#[derive(Serialize)]
-struct Touched {
-    snapshot: String,
-    files: Vec<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -77,35 +64,41 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 }
 
 fn report(checked: Checked) -> Report {
-    let Checked {
-        snapshots,
-        packs,
-        bytes,
+    let touched = |(root, files): (Blob, Vec<String>)| TouchedSnapshot {
+        snapshot: root.digest().to_string(),
+        files,
+    };
+    let damage = checked.damage.into_iter().map(|damage| SnapshotDamage {
+        what: damage.what,
+        how: damage.how,
+        touches: damage.touches.into_iter().map(touched).collect(),
+    });
+    let damage: Vec<SnapshotDamage> = damage.collect();
+    let answer = SnapshotsChecked {
+        ok: damage.is_empty(),
+        snapshots: checked.snapshots,
+        packs: checked.packs,
+        bytes: checked.bytes,
         damage,
-        ..
-    } = checked;
-    let rows: Vec<Row> = damage
-        .into_iter()
-        .map(|damage| Row {
-            what: damage.what,
-            how: damage.how,
-            touches: damage
-                .touches
-                .into_iter()
-                .map(|(root, files)| Touched {
-                    snapshot: root.digest().to_string(),
-                    files,
-                })
-                .collect(),
-        })
-        .collect();
+    };
+    let report = Report::of(&answer, text);
+    if answer.ok {
+        report.hint("all is as it was stored")
+    } else {
+        report.code(ErrorKind::Refused.exit_code())
+    }
+}
+
+fn text(answer: &SnapshotsChecked) -> String {
     let mut text = format!(
-        "{snapshots} snapshots, {packs} packs, {} read\n",
-        Memory(bytes)
+        "{} snapshots, {} packs, {} read\n",
+        answer.snapshots,
+        answer.packs,
+        Memory(answer.bytes)
     );
-    for row in &rows {
-        text += &format!("damaged: {}: {}\n", row.what, row.how);
-        for touched in &row.touches {
+    for damage in &answer.damage {
+        text += &format!("damaged: {}: {}\n", damage.what, damage.how);
+        for touched in &damage.touches {
             let files = if touched.files.is_empty() {
                 "all of it".to_owned()
             } else {
@@ -114,14 +107,7 @@ fn report(checked: Checked) -> Report {
             text += &format!("  touches {} {files}\n", &touched.snapshot[..12]);
         }
     }
-    let ok = rows.is_empty();
-    let json = serde_json::json!({ "ok": ok, "snapshots": snapshots, "packs": packs, "bytes": bytes, "damage": rows });
-    let report = Report::new(text, &json);
-    if ok {
-        report.hint("all is as it was stored")
-    } else {
-        report.code(ErrorKind::Refused.exit_code())
-    }
+    text
 }
 
 fn shown(files: &[String]) -> String {

@@ -10,6 +10,7 @@ use towline_core::{Error, Result};
 use towline_snapshot::layout::lay_out;
 use towline_snapshot::progress::Progress;
 use towline_snapshot::root::read_root;
+use towline_wire::report::snapshot::SnapshotFolder;
 
 /// Write a snapshot as a folder, every byte verified.
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         )?;
         Ok((id, root.manifest.files(), root.manifest.bytes()))
     })?;
-    let json = serde_json::json!({ "id": id.to_string(), "folder": target.display().to_string(), "files": files, "bytes": bytes });
-    Ok(Report::new(format!("{}\n", target.display()), &json)
+    let answer = SnapshotFolder {
+        id: id.to_string(),
+        folder: target.display().to_string(),
+        files,
+        bytes,
+    };
+    Ok(Report::of(&answer, |answer| format!("{}\n", answer.folder))
         .hint(format!("{files} files, {}", Memory(bytes))))
 }

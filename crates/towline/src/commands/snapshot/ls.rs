@@ -4,13 +4,13 @@ use super::{Report, with_store};
 use crate::context::Context;
 use crate::output::Paint;
 use crate::output::table::Table;
-use serde::Serialize;
 use std::collections::HashMap;
 use towline_core::Result;
 use towline_core::quantity::Memory;
 use towline_core::time::Moment;
 use towline_snapshot::root::read_root;
 use towline_snapshot::store::{Blob, BlobKind};
+use towline_wire::report::snapshot::{Snapshot, Snapshots};
 
 /// List the stored snapshots, newest first, and how many runs each has.
 #[derive(Debug, clap::Args)]
@@ -21,18 +21,6 @@ pub(crate) struct Args {
     /// List those in a datastore [default: this machine].
     #[arg(long = "in", value_name = "DATASTORE")]
     store: Option<String>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    id: String,
-    name: String,
-    taken: String,
-    files: usize,
-    bytes: u64,
-    runs: usize,
-    /// Why it cannot be used.
-    damage: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -49,7 +37,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             };
             let runs = runs.get(&id.to_string()).copied().unwrap_or(0);
             rows.push(match read_root(store, &id) {
-                Ok(root) => Row {
+                Ok(root) => Snapshot {
                     id: id.to_string(),
                     name: root.about.name.clone(),
                     taken: Moment(root.about.taken).to_string(),
@@ -58,7 +46,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                     runs,
                     damage: None,
                 },
-                Err(problem) => Row {
+                Err(problem) => Snapshot {
                     id: id.to_string(),
                     name: String::new(),
                     taken: String::new(),
@@ -72,8 +60,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Ok(rows)
     })?;
     rows.sort_by(|a, b| b.taken.cmp(&a.taken));
+    let answer = Snapshots { snapshots: rows };
+    let report = Report::of(&answer, text);
+    Ok(if answer.snapshots.is_empty() {
+        report.hint("none is kept yet: `tow init` or any submission takes one")
+    } else {
+        report
+    })
+}
+
+fn text(answer: &Snapshots) -> String {
+    if answer.snapshots.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(&["SNAPSHOT", "OF", "TAKEN", "FILES", "SIZE", "RUNS"]);
-    for row in &rows {
+    for row in &answer.snapshots {
         let name = row.damage.clone().unwrap_or_else(|| row.name.clone());
         let paint = if row.damage.is_some() {
             Paint::Bad
@@ -89,15 +90,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             (row.runs.to_string(), Paint::Plain),
         ]);
     }
-    let text = if rows.is_empty() {
-        String::new()
-    } else {
-        table.render()
-    };
-    let report = Report::new(text, &serde_json::json!({ "snapshots": rows }));
-    Ok(if rows.is_empty() {
-        report.hint("there is none yet: `tow init` or any submission takes one")
-    } else {
-        report
-    })
+    table.render()
 }

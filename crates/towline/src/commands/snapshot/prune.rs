@@ -8,6 +8,7 @@ use towline_core::quantity::{Memory, Span};
 use towline_snapshot::digest::Digest;
 use towline_snapshot::prune::{Policy, PrunePlan, carry_out, plan};
 use towline_snapshot::store::{Blob, BlobStore};
+use towline_wire::report::snapshot::SnapshotsPruned;
 
 /// How long unneeded content stays in a store that others use.
 const DELETION_GRACE_MILLIS: i64 = 24 * 3_600_000;
@@ -87,43 +88,48 @@ fn report(plan: &PrunePlan, done: bool, shared: bool) -> Report {
             .map(|(id, _)| id.to_string())
             .collect::<Vec<_>>()
     };
-    let roots: Vec<String> = plan
-        .snapshots
-        .iter()
-        .map(|(root, _)| root.digest().to_string())
-        .collect();
-    let json = serde_json::json!({
-        "snapshots": roots, "packs": names(&plan.packs), "doomed": names(&plan.newly_listed), "kept": plan.kept, "bytes": plan.frees(), "done": done,
-    });
+    let roots = plan.snapshots.iter();
+    let answer = SnapshotsPruned {
+        snapshots: roots.map(|(root, _)| root.digest().to_string()).collect(),
+        packs: names(&plan.packs),
+        doomed: names(&plan.newly_listed),
+        kept: plan.kept,
+        bytes: plan.frees(),
+        done,
+    };
     if plan.is_empty() {
-        return Report::new("", &json).hint(format!("nothing to drop; {} kept", plan.kept));
+        return Report::of(&answer, |_| String::new())
+            .hint(format!("nothing to drop; {} kept", plan.kept));
     }
-    let verb = if done { "dropped" } else { "would drop" };
-    let mut text = format!(
-        "{verb} {} snapshots and {} packs, {}; {} kept\n",
-        plan.snapshots.len(),
-        plan.packs.len(),
-        Memory(plan.frees()),
-        plan.kept
-    );
-    plan.snapshots
-        .iter()
-        .take(20)
-        .for_each(|(root, _)| text += &format!("  {}\n", root.digest().short()));
-    if plan.snapshots.len() > 20 {
-        text += &format!("  … and {} more\n", plan.snapshots.len() - 20);
-    }
-    if shared && !plan.newly_listed.is_empty() {
-        text += &format!(
-            "{} packs are marked; a prune a day from now deletes them, unless something needs \
-                them by then\n",
-            plan.newly_listed.len()
-        );
-    }
-    let report = Report::new(text, &json);
+    let report = Report::of(&answer, |answer| text(answer, shared));
     if done {
         report
     } else {
         report.hint("nothing was changed; --yes carries it out")
     }
+}
+
+fn text(answer: &SnapshotsPruned, shared: bool) -> String {
+    let verb = if answer.done { "dropped" } else { "would drop" };
+    let mut text = format!(
+        "{verb} {} snapshots and {} packs, {}; {} kept\n",
+        answer.snapshots.len(),
+        answer.packs.len(),
+        Memory(answer.bytes),
+        answer.kept
+    );
+    for id in answer.snapshots.iter().take(20) {
+        text += &format!("  {}\n", &id[..12]);
+    }
+    if answer.snapshots.len() > 20 {
+        text += &format!("  … and {} more\n", answer.snapshots.len() - 20);
+    }
+    if shared && !answer.doomed.is_empty() {
+        text += &format!(
+            "{} packs are marked; a prune a day from now deletes them, unless something needs \
+                them by then\n",
+            answer.doomed.len()
+        );
+    }
+    text
 }

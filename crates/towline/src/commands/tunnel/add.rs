@@ -6,6 +6,7 @@ use crate::reach::tunnels::{self, Named};
 use towline_core::config::Tunnel;
 use towline_core::tunnel::{AzureBastion, Definition, Probe, Target, check_name};
 use towline_core::{Error, Result};
+use towline_wire::report::tunnel::TunnelAdded;
 
 /// Define a tunnel. An existing one of that name is not changed.
 #[derive(Debug, clap::Args)]
@@ -95,7 +96,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .hint("choose another --port, or leave it out"));
     }
     let file = tunnels::add(context, &name, &tunnel)?;
-    let json = serde_json::json!({ "name": name, "port": port, "to": definition.to.to_string(), "via": definition.shown_route(), "file": file });
     if args.open {
         let named = Named {
             name,
@@ -105,12 +105,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         };
         return open::open_all(context, &[named], true);
     }
-    let report = Report::new(
-        format!("{name}  127.0.0.1:{port} to {}\n", definition.to),
-        &json,
-    )
-    .hint(format!("tow tunnel open {name}"));
-    next_steps(context, report, &name, &definition)
+    let answer = TunnelAdded {
+        name,
+        port,
+        to: definition.to.to_string(),
+        via: definition.shown_route(),
+        file,
+    };
+    let report = Report::of(&answer, text).hint(format!("tow tunnel open {}", answer.name));
+    next_steps(context, report, &answer.name, &definition)
+}
+
+fn text(answer: &TunnelAdded) -> String {
+    let TunnelAdded { name, port, to, .. } = answer;
+    format!("{name}  127.0.0.1:{port} to {to}\n")
 }
 
 /// The tunnel of a sandbox, from the table in the configuration; options win over the table.

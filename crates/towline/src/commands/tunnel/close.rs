@@ -11,6 +11,7 @@ use towline_core::tunnel::{Definition, TunnelRoute};
 use towline_core::{Error, Result};
 use towline_wire::frame;
 use towline_wire::layout::TUNNEL_SOCKET;
+use towline_wire::report::tunnel::TunnelsClosed;
 use towline_wire::tunnel::{ToTunnel, Wanted};
 
 /// How long a supervisor may take to exit.
@@ -40,26 +41,35 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         known.extend(tunnels::all(context)?.into_keys());
     }
     let names = chosen(&args.names, args.all, known)?;
-    let mut text = String::new();
     for name in &names {
-        let was_open = open.contains(name);
         close(context, name)?;
-        text += &if was_open {
-            format!("closed {name}\n")
-        } else {
-            format!("{name} was closed already\n")
-        };
     }
-    let report = Report::new(text, &serde_json::json!({ "closed": names }));
-    Ok(if names.is_empty() {
+    let were_closed = names.iter().filter(|name| !open.contains(name));
+    let answer = TunnelsClosed {
+        already_closed: were_closed.cloned().collect(),
+        closed: names,
+    };
+    let report = Report::of(&answer, text);
+    Ok(if answer.closed.is_empty() {
         report.hint("none is open")
     } else {
         report
     })
 }
 
-/// Marks a tunnel as not wanted, then ends its supervisor and all processes below it; in this
-/// order, so that no daemon starts another.
+fn text(answer: &TunnelsClosed) -> String {
+    let line = |name: &String| {
+        if answer.already_closed.contains(name) {
+            format!("{name} was closed already\n")
+        } else {
+            format!("closed {name}\n")
+        }
+    };
+    answer.closed.iter().map(line).collect()
+}
+
+/// Not wanted any more, and its supervisor gone with all below it; in this order, so that nobody
+/// starts another.
 pub(super) fn close(context: &Context, name: &str) -> Result<()> {
     let state = context.state()?;
     let folder = state.tunnel(name);

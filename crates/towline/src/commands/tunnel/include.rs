@@ -6,7 +6,9 @@ use crate::output;
 use crate::reach::aliases;
 use crate::reach::ssh_include::{self, Done};
 use crate::wiring::machines;
+use std::path::Path;
 use towline_core::{Error, Result};
+use towline_wire::report::tunnel::SshInclude;
 
 /// Make the aliases known to ssh and editors: one `Include` line at the top of ~/.ssh/config.
 ///
@@ -28,16 +30,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let home = machines::home()?;
     let ours = aliases::file(context)?;
     let (path, line) = (ssh_include::config(&home), ssh_include::line(&ours)?);
-    let shown = format!(
-        "{} {} {}",
-        line.trim_end(),
-        if args.remove {
-            "out of"
-        } else {
-            "at the top of"
-        },
-        path.display()
-    );
+    let shown = shown(line.trim_end(), &path, args.remove);
     if !args.yes {
         if !output::can_ask() {
             return Err(Error::refused(format!("this changes {}", path.display()))
@@ -62,15 +55,34 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     } else {
         ssh_include::add(&home, &ours, &note)?
     };
-    let text = match &done {
-        Done::Added => format!("written: {shown}\n"),
-        Done::Removed => format!("taken: {shown}\n"),
-        Done::WasThere(at) => format!("{} includes it already, in line {at}\n", path.display()),
-        Done::WasNotThere => format!("{} does not include it\n", path.display()),
+    let answer = SshInclude {
+        file: path,
+        line: line.trim_end().to_owned(),
+        changed: matches!(done, Done::Added | Done::Removed),
+        found_in_line: match done {
+            Done::WasThere(at) => Some(at),
+            Done::Added | Done::Removed | Done::WasNotThere => None,
+        },
     };
-    let is_changed = matches!(done, Done::Added | Done::Removed);
-    Ok(Report::new(
-        text,
-        &serde_json::json!({ "file": path, "line": line.trim_end(), "changed": is_changed }),
-    ))
+    Ok(Report::of(&answer, |answer| text(answer, args.remove)))
+}
+
+fn text(answer: &SshInclude, is_removal: bool) -> String {
+    let (file, line) = (answer.file.display(), &answer.line);
+    match answer.found_in_line {
+        Some(at) => format!("{file} includes it already, in line {at}\n"),
+        None if !answer.changed => format!("{file} does not include it\n"),
+        None if is_removal => format!("taken: {}\n", shown(line, &answer.file, true)),
+        None => format!("written: {}\n", shown(line, &answer.file, false)),
+    }
+}
+
+/// The line, and where it comes to be or goes from.
+fn shown(line: &str, file: &Path, is_removal: bool) -> String {
+    let place = if is_removal {
+        "out of"
+    } else {
+        "at the top of"
+    };
+    format!("{line} {place} {}", file.display())
 }

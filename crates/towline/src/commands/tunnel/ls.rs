@@ -5,12 +5,13 @@ use crate::context::Context;
 use crate::output::Paint;
 use crate::output::table::Table;
 use crate::reach::tunnels;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use towline_client as client;
 use towline_core::Result;
 use towline_core::time::human_millis;
 use towline_core::tunnel::Definition;
+use towline_wire::report::Time;
+use towline_wire::report::tunnel::{Tunnel, Tunnels};
 use towline_wire::tunnel::{TunnelState, Wanted};
 
 /// List the defined tunnels, and the state of those that are to be open.
@@ -19,26 +20,6 @@ use towline_wire::tunnel::{TunnelState, Wanted};
   tow tunnel ls
   tow tunnel ls --json")]
 pub(crate) struct Args {}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    state: &'static str,
-    port: Option<u16>,
-    to: String,
-    via: String,
-    /// When it came into this state.
-    since: Option<String>,
-    reconnects: u32,
-    reason: Option<String>,
-    hints: Vec<String>,
-    alias: Option<String>,
-    pid: Option<u32>,
-    /// Where it is defined.
-    origin: Option<String>,
-    #[serde(skip)]
-    for_how_long: String,
-}
 
 pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
     let state = context.state()?;
@@ -50,13 +31,13 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
         // After a restart of the machine nobody else may have needed it yet.
         client::nudge(state);
     }
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<String, Tunnel> = BTreeMap::new();
     for (name, named) in tunnels::all(context)? {
         let definition =
             Definition::new(&name, &named.tunnel, named.tunnel.port.unwrap_or(u16::MAX));
         let reason = definition.as_ref().err().map(ToString::to_string);
         let shown = definition.as_ref().ok();
-        let row = Row {
+        let row = Tunnel {
             state: if reason.is_some() { "wrong" } else { "closed" },
             port: named.tunnel.port,
             to: shown.map_or_else(
@@ -70,7 +51,6 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
             alias: shown.and_then(|definition| alias(&name, definition)),
             pid: None,
             origin: Some(named.origin),
-            for_how_long: String::new(),
             reason,
             name: name.clone(),
         };
@@ -80,26 +60,27 @@ pub(crate) fn run(context: &Context, _: &Args) -> Result<Report> {
         let origin = rows.remove(name).and_then(|row| row.origin);
         rows.insert(name.clone(), row(context, name, wanted, origin)?);
     }
-    let rows: Vec<Row> = rows.into_values().collect();
-    let report = Report::new(table(&rows), &serde_json::json!({ "tunnels": rows }));
-    let hints: Vec<String> = rows
-        .iter()
-        .flat_map(|row| row.hints.iter().map(|hint| format!("{}: {hint}", row.name)))
-        .collect();
-    let report = hints.into_iter().fold(report, Report::hint);
-    Ok(if rows.is_empty() {
+    let answer = Tunnels {
+        tunnels: rows.into_values().collect(),
+    };
+    let hints = answer.tunnels.iter().flat_map(|tunnel| {
+        let hints = tunnel.hints.iter();
+        hints.map(|hint| format!("{}: {hint}", tunnel.name))
+    });
+    let report = hints.fold(Report::of(&answer, text), Report::hint);
+    Ok(if answer.tunnels.is_empty() {
         report.hint("none is defined yet: tow tunnel add NAME --to HOST --via BASTION")
     } else {
         report
     })
 }
 
-/// The row of a tunnel that is to be open.
-fn row(context: &Context, name: &str, wanted: &Wanted, origin: Option<String>) -> Result<Row> {
+/// One that is to be open.
+fn row(context: &Context, name: &str, wanted: &Wanted, origin: Option<String>) -> Result<Tunnel> {
     let status = tunnels::status(context.state()?, name);
     let since = status.as_ref().map_or(wanted.at, |status| status.since);
     let trouble = status.as_ref().and_then(|status| status.trouble.clone());
-    Ok(Row {
+    Ok(Tunnel {
         name: name.to_owned(),
         state: status
             .as_ref()
@@ -108,21 +89,21 @@ fn row(context: &Context, name: &str, wanted: &Wanted, origin: Option<String>) -
         port: Some(wanted.definition.port),
         to: wanted.definition.to.to_string(),
         via: wanted.definition.shown_route(),
-        since: Some(since.to_string()),
+        since: Some(Time(since)),
         reconnects: status.as_ref().map_or(0, |status| status.reconnects),
         reason: trouble.as_ref().map(|trouble| trouble.reason.clone()),
         hints: trouble.map(|trouble| trouble.hints).unwrap_or_default(),
         alias: alias(name, &wanted.definition),
         pid: status.map(|status| status.pid),
         origin,
-        for_how_long: human_millis(towline_host::clock::now().since(since)),
     })
 }
 
-fn table(rows: &[Row]) -> String {
-    if rows.is_empty() {
+fn text(answer: &Tunnels) -> String {
+    if answer.tunnels.is_empty() {
         return String::new();
     }
+    let now = towline_host::clock::now();
     let mut table = Table::new(&[
         "NAME",
         "STATE",
@@ -133,7 +114,7 @@ fn table(rows: &[Row]) -> String {
         "RECONNECTS",
         "WHY",
     ]);
-    for row in rows {
+    for row in &answer.tunnels {
         let paint = match row.state {
             "open" => Paint::Good,
             "failing" | "wrong" => Paint::Bad,
@@ -145,10 +126,11 @@ fn table(rows: &[Row]) -> String {
         } else {
             String::new()
         };
+        let age = row.since.map(|since| human_millis(now.since(since.0)));
         table.row(vec![
             (row.name.clone(), Paint::Bold),
             (row.state.to_owned(), paint),
-            (row.for_how_long.clone(), Paint::Plain),
+            (age.unwrap_or_default(), Paint::Plain),
             (
                 row.port.map(|port| port.to_string()).unwrap_or_default(),
                 Paint::Plain,

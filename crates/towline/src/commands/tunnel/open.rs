@@ -1,18 +1,19 @@
 //! `tow tunnel open`: opens tunnels.
 
 use super::{Report, alias, chosen, close, next_steps};
+use crate::commands::lines;
 use crate::context::Context;
 use crate::output;
 use crate::reach::aliases;
 use crate::reach::tunnels::{self, Named};
 use crate::wiring::machines;
-use serde::Serialize;
 use std::time::{Duration, Instant};
 use towline_client::{self as client, Heard};
 use towline_core::transport::Transport;
 use towline_core::tunnel::{Definition, TunnelRoute};
 use towline_core::{Error, ErrorKind, Result, network};
 use towline_wire::daemon::{Reply, Request};
+use towline_wire::report::tunnel::{OpenedTunnel, TunnelsOpened};
 use towline_wire::tunnel::{TunnelState, TunnelStatus, Wanted};
 
 /// How long to wait for a tunnel to open.
@@ -32,15 +33,6 @@ pub(crate) struct Args {
     /// Return at once, without waiting until they work.
     #[arg(long)]
     no_wait: bool,
-}
-
-#[derive(Serialize)]
-struct Opened {
-    name: String,
-    state: &'static str,
-    port: u16,
-    to: String,
-    alias: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
@@ -71,7 +63,7 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
         match open(context, named, wait) {
             Ok((definition, state)) => {
                 let alias = alias(&named.name, &definition);
-                opened.push(Opened {
+                opened.push(OpenedTunnel {
                     name: named.name.clone(),
                     state: state.word(),
                     port: definition.port,
@@ -88,27 +80,29 @@ pub(super) fn open_all(context: &Context, all: &[Named], wait: bool) -> Result<R
             }
         }
     }
-    let lines: Vec<String> = opened
-        .iter()
-        .map(|row| format!("{}  127.0.0.1:{}\n", row.name, row.port))
-        .collect();
-    let text = lines.concat();
+    let answer = TunnelsOpened { tunnels: opened };
     if let Some(error) = failed {
-        if !opened.is_empty() && !context.json {
-            output::text(&text)?;
+        if !answer.tunnels.is_empty() && !context.json {
+            output::text(&text(&answer))?;
         }
         return Err(error);
     }
-    let mut report = Report::new(text, &serde_json::json!({ "tunnels": opened }));
+    let mut report = Report::of(&answer, text);
     if !wait {
         report = report.hint("whether they work: tow tunnel ls");
     }
     match last {
-        Some((name, definition)) if opened.len() == 1 => {
+        Some((name, definition)) if answer.tunnels.len() == 1 => {
             next_steps(context, report, &name, &definition)
         }
         _ => Ok(report),
     }
+}
+
+fn text(answer: &TunnelsOpened) -> String {
+    lines(&answer.tunnels, |row| {
+        format!("{}  127.0.0.1:{}", row.name, row.port)
+    })
 }
 
 fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, TunnelState)> {

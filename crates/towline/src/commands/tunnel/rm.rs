@@ -1,9 +1,11 @@
 //! `tow tunnel rm`: removes definitions.
 
 use super::Report;
+use crate::commands::lines;
 use crate::context::Context;
 use crate::reach::tunnels;
 use towline_core::{Error, Result};
+use towline_wire::report::tunnel::TunnelsRemoved;
 
 /// Remove a definition. Close an open tunnel first.
 #[derive(Debug, clap::Args)]
@@ -39,13 +41,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         })?;
         let _ = towline_host::filesystem::remove_tree(&state.tunnel(name));
     }
-    let lines: Vec<String> = args
-        .names
-        .iter()
-        .map(|name| format!("removed {name}\n"))
-        .collect();
-    Ok(Report::new(
-        lines.concat(),
-        &serde_json::json!({ "removed": args.names }),
-    ))
+    let answer = TunnelsRemoved {
+        removed: args.names.clone(),
+    };
+    Ok(Report::of(&answer, |answer| {
+        lines(&answer.removed, |name| format!("removed {name}"))
+    }))
 }

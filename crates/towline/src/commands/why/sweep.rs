@@ -2,34 +2,17 @@
 
 use super::Report;
 use crate::commands::ps::fold::counted;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use towline_core::RunId;
 use towline_core::reason::Outcome;
-use towline_core::record::RunRecord;
 use towline_core::state::Phase;
-
-#[derive(Serialize)]
-struct WhySweep<'a> {
-    id: &'a RunId,
-    /// One sentence.
-    summary: String,
-    failures: Vec<Failure<'a>>,
-    next_step: Option<String>,
-}
-
-/// Runs that failed for the same reason.
-#[derive(Serialize)]
-struct Failure<'a> {
-    reason: Option<&'static str>,
-    detail: String,
-    runs: Vec<&'a RunId>,
-}
+use towline_wire::report::Run;
+use towline_wire::report::why::{FailureGroup, WhySweep};
 
 /// How many runs of each group are named.
 const NAMED_RUNS: usize = 3;
 
-pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
+pub(super) fn explain(id: RunId, runs: &[Run]) -> Report {
     let failures = failures(runs);
     let next_step = failures.first().map(|failure| {
         format!(
@@ -38,23 +21,24 @@ pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
             id.short()
         )
     });
-    let why = WhySweep {
+    let summary = format!(
+        "{} runs: {}",
+        runs.len(),
+        counted(&runs.iter().collect::<Vec<_>>())
+    );
+    let answer = WhySweep {
         id,
-        summary: format!(
-            "{} runs: {}",
-            runs.len(),
-            counted(&runs.iter().collect::<Vec<_>>())
-        ),
+        summary,
         failures,
         next_step,
     };
-    let mut text = format!("{id}: {}\n", why.summary);
-    for Failure { detail, runs, .. } in &why.failures {
-        let named: Vec<&str> = runs
-            .iter()
-            .take(NAMED_RUNS)
-            .map(|run| run.short())
-            .collect();
+    Report::of(&answer, text)
+}
+
+fn text(why: &WhySweep) -> String {
+    let mut text = format!("{}: {}\n", why.id, why.summary);
+    for FailureGroup { detail, runs, .. } in &why.failures {
+        let named: Vec<&str> = runs.iter().take(NAMED_RUNS).map(RunId::short).collect();
         let more = if runs.len() > NAMED_RUNS {
             format!(" and {} more", runs.len() - NAMED_RUNS)
         } else {
@@ -69,30 +53,28 @@ pub(super) fn explain(id: &RunId, runs: &[RunRecord]) -> Report {
     if let Some(step) = &why.next_step {
         text += &format!("next: {step}\n");
     }
-    Report::new(text, &why)
+    text
 }
 
-/// The groups, the largest first.
-fn failures(runs: &[RunRecord]) -> Vec<Failure<'_>> {
-    let mut groups: BTreeMap<String, Failure<'_>> = BTreeMap::new();
+/// The largest group first.
+fn failures(runs: &[Run]) -> Vec<FailureGroup> {
+    let mut groups: BTreeMap<String, FailureGroup> = BTreeMap::new();
     for run in runs
         .iter()
-        .filter(|run| run.state.phase == Phase::Ended(Outcome::Failed))
+        .filter(|run| run.state == Phase::Ended(Outcome::Failed).word())
     {
-        let ending = run.state.ending.clone().unwrap_or_default();
-        let detail = ending.to_string();
-        let reason = ending.cause.map(towline_core::reason::Cause::word);
+        let detail = run.detail.clone().unwrap_or_default();
         groups
             .entry(detail.clone())
-            .or_insert_with(|| Failure {
-                reason,
+            .or_insert_with(|| FailureGroup {
+                reason: run.reason,
                 detail,
                 runs: Vec::new(),
             })
             .runs
-            .push(&run.id);
+            .push(run.id.clone());
     }
-    let mut groups: Vec<Failure<'_>> = groups.into_values().collect();
+    let mut groups: Vec<FailureGroup> = groups.into_values().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.runs.len()));
     groups
 }

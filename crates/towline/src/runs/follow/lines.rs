@@ -2,26 +2,12 @@
 
 use super::Follower;
 use crate::output;
-use crate::runs::loglines::End;
-use crate::runs::loglines::Lines;
+use crate::runs::loglines::{End, Lines};
+use std::borrow::Cow;
 use std::io::Write;
 use towline_core::Result;
-use towline_core::RunId;
 use towline_core::cluster::LogSource;
-/// A log line, for programs. Bytes that are not UTF-8 are replaced.
-#[derive(serde::Serialize)]
-pub(super) struct LogLine<'a> {
-    run: &'a RunId,
-    attempt: u32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    set_up_node: Option<u32>,
-    line: std::borrow::Cow<'a, str>,
-    /// The line is longer than one value may be, and goes on in the next.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    continues: bool,
-}
+use towline_wire::report::logs::LogLine;
 
 impl Follower<'_> {
     /// Shows bytes: raw for one log without a filter, else line by line.
@@ -63,7 +49,7 @@ impl Follower<'_> {
             };
             let continues = end == Some(End::Cut);
             let value = LogLine {
-                run: &self.view.run,
+                run: Cow::Borrowed(&self.view.run),
                 attempt: self.attempt,
                 rank,
                 set_up_node,
