@@ -105,7 +105,7 @@ impl Line {
     ) -> Result<Option<(Self, H)>> {
         #[expect(
             clippy::disallowed_methods,
-            reason = "only tests set them, to kill what is over there too"
+            reason = "tests set crash points on the other machine too"
         )]
         let crash = |name: &str| {
             std::env::var(format!("TOW_FAR_{name}"))

@@ -38,9 +38,9 @@ impl OpenCluster {
         self.caps().is_here
     }
 
-    /// Signs in where that is needed, asking the user if there is a terminal.
+    /// Signs in if necessary, asking the user if there is a terminal.
     pub fn sign_in(&self) -> Result<()> {
-        // Whoever is asked something on the terminal is not to be talked over.
+        // Print nothing while ssh may be asking the user on the terminal.
         if self.terminal.can_ask {
             return self.connect(true);
         }
@@ -64,7 +64,7 @@ impl OpenCluster {
         self.waited_for(|| self.facts())
     }
 
-    /// Asks a cluster something itself; what keeps it from answering is told after a moment.
+    /// Asks a cluster directly. After a moment the user is told what blocks the answer.
     fn waited_for<T>(&self, ask: impl FnOnce() -> T) -> T {
         let line = || match self.trouble() {
             Some(error) => format!("waiting for `{}`: {error}", self.name()),

@@ -168,7 +168,7 @@ impl<'c> Stores<'c> {
     }
 }
 
-/// Below which path of a datastore snapshots lie, unless told otherwise.
+/// The default path for snapshots in a datastore.
 const DEFAULT_SNAPSHOT_PATH: &str = "towline";
 
 /// Opens `STORE` or `STORE:PATH`.

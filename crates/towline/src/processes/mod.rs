@@ -173,7 +173,7 @@ fn exit_code(result: io::Result<()>) -> ExitCode {
     }
 }
 
-/// A process of a far cluster's job leaves with the job's own code.
+/// A process of a far cluster's job exits with the job's own code.
 fn job_exit_code(result: io::Result<i32>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(u8::try_from(code & 0xff).unwrap_or(1)),
@@ -184,6 +184,7 @@ fn job_exit_code(result: io::Result<i32>) -> ExitCode {
     }
 }
 
+/// `exec` returns only on failure.
 fn exec_failed(result: Result<Infallible>) -> ExitCode {
     let Err(error) = result;
     ExitCode::from(diagnose::report(&error, false))
@@ -205,7 +206,7 @@ fn node(words: Words<'_>) -> io::Result<i32> {
 
 fn serve_folder(words: Words<'_>) -> io::Result<()> {
     let path = PathBuf::from(words.path(1));
-    // A path that is not absolute is below the home, where the line begins.
+    // The process starts in the home folder, so a relative path is below it.
     let path = if path.is_absolute() {
         path
     } else {

@@ -12,12 +12,12 @@ use towline_wire::cluster::ClusterStatus;
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::layout::StateFolder;
 
-/// How long a cluster may take to say yes or no once there is trouble with it, and how often that
-/// is looked at.
+/// How long to wait for a cluster's answer once it is in trouble, and how often to check.
 const TROUBLE_TIMEOUT: Duration = Duration::from_secs(10);
 const TROUBLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// Waits until the cluster has said yes or no to a submission. One that does not answer is not
-/// waited for: what is written down is sent when it does.
+
+/// Waits until the cluster has accepted or refused a submission. Does not wait for a cluster in
+/// trouble: the daemon sends the submission when the cluster answers again.
 pub fn carried_over(
     outside: &dyn Outside,
     cluster: &str,
@@ -59,13 +59,13 @@ pub fn carried_over(
                             .iter()
                             .fold(why.text, |text, hint| format!("{text}\n  hint: {hint}"));
                         (outside.terminal().tell)(&format!(
-                            "warning: `{cluster}` does not answer: {lines}\n  {run} is written \
-                                down and will be sent when it does"
+                            "warning: `{cluster}` does not answer: {lines}\n  {run} is recorded \
+                                and will be sent when it does"
                         ));
                         return Ok(());
                     }
                 }
-                // A daemon that leaves is followed by the next.
+                // The daemon exits; the next one takes over.
                 Heard::HungUp => break,
             }
             next = conversation.hear(Some(Instant::now() + TROUBLE_CHECK_INTERVAL))?;
@@ -73,12 +73,12 @@ pub fn carried_over(
     }
 }
 
-/// A cluster that has not said yes or no yet.
+/// A wait for a cluster that has neither accepted nor refused yet.
 struct Wait<'c> {
     cluster: &'c str,
     begun: Instant,
     submitted: Moment,
-    /// Since when there is trouble with it.
+    /// Since when the cluster is in trouble.
     troubled: Option<Instant>,
     said: String,
     tell: fn(&str),
@@ -90,7 +90,8 @@ struct Why {
 }
 
 impl Wait<'_> {
-    /// Tells what is waited for; why it is not waited for any longer, when it is time.
+    /// Tells the user what the wait is for. Returns the reason to stop waiting, once the cluster
+    /// was in trouble for too long.
     fn has_no_end(&mut self, state: &StateFolder) -> Option<Why> {
         let status = ClusterStatus::read(&state.cluster(self.cluster, "status"))
             .ok()
@@ -116,7 +117,7 @@ impl Wait<'_> {
         None
     }
 
-    /// Each thing once.
+    /// Prints a line, unless it is the last one again.
     fn say(&mut self, line: String) {
         if self.said != line {
             (self.tell)(&line);
@@ -133,7 +134,7 @@ fn judged(state: &RunState) -> Result<()> {
     let Some(ending) = rejected else {
         return Ok(());
     };
-    // The class of the error came with it.
+    // The exit code carries the class of the error.
     let class = [ErrorKind::Config, ErrorKind::NotFound]
         .into_iter()
         .find(|kind| ending.exit_code == Some(kind.exit_code().into()));
