@@ -109,7 +109,9 @@ fn a_run_has_the_limits_and_the_priority_of_its_submitter() {
             "run",
             "sh",
             "-c",
-            "ulimit -S -n; ulimit -S -s; nice; sh -c 'ulimit -S -v; ulimit -S -t'",
+            // The last two are set on the process once it runs: a moment later.
+            "ulimit -S -n; ulimit -S -s; nice; n=0; while [ $(ulimit -S -t) = unlimited ] && [ $n \
+                -lt 500 ]; do sleep 0.01; n=$((n + 1)); done; sh -c 'ulimit -S -v; ulimit -S -t'",
         ],
     )
     .ok();
