@@ -1,6 +1,6 @@
 //! The supervisor of a run's ranks on all nodes of a job, for every kind of cluster.
 //!
-//! [`Gang`] decides, as a pure value: events in, orders out. [`supervise`] carries the orders out
+//! [`Gang`] decides, as a pure value: events in, orders out. [`supervise()`] carries the orders out
 //! over three seams: [`Allocation`] is what the scheduler gave and can be asked, [`Outbox`] is
 //! where records go, and [`Nodes`] starts and stops an attempt on the nodes. Nodes that share a
 //! folder and nodes that only share a network are two implementations.
