@@ -174,8 +174,11 @@ pub(super) fn send_changed(outputs: &mut [Output], blobs: &Blobs, when: When) {
         for changed in changed {
             let output = &mut outputs[changed.output];
             // A file that is still being written is invisible to others, however long it takes.
-            if output.kind == Kind::Artifacts || !open.contains(&changed.file) {
-                output.send(blobs, &changed);
+            if (output.kind == Kind::Artifacts || !open.contains(&changed.file))
+                && !output.send(blobs, &changed)
+            {
+                // Its writer would not have gone on to the later files.
+                break;
             }
         }
     }
@@ -229,20 +232,20 @@ impl Output {
     }
 
     /// Uploads a file. If the store fails, or another process writes to the file meanwhile, the
-    /// next call uploads it.
-    fn send(&mut self, blobs: &Blobs, changed: &Changed) {
+    /// next call uploads it. `false` if the store failed.
+    fn send(&mut self, blobs: &Blobs, changed: &Changed) -> bool {
         let Ok(bytes) = fs::read(&changed.file) else {
-            return;
+            return true;
         };
         if facts(&changed.file) != Some(changed.facts) {
-            return;
+            return true;
         }
-        if blobs
-            .put(&self.container, &self.blob(&changed.file), bytes)
-            .is_ok()
-        {
+        let blob = self.blob(&changed.file);
+        let is_stored = blobs.put(&self.container, &blob, bytes).is_ok();
+        if is_stored {
             self.sent.insert(changed.file.clone(), changed.facts);
         }
+        is_stored
     }
 
     fn remove_gone(&mut self, blobs: &Blobs) {

@@ -66,7 +66,7 @@ fn logs_go_on_from_any_byte(subject: &dyn Subject) {
     };
     for offset in 0..=text.len() {
         let log = read(&at(offset as u64), 1 << 20);
-        assert_eq!(log.bytes, &text[offset..]);
+        assert_eq!(log.bytes, &text[offset..], "{:?}", cluster.logs(run));
         assert_eq!(log.truncated_to(offset as u64), None);
     }
     assert_eq!(
