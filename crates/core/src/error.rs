@@ -1,12 +1,15 @@
 //! The one error type that crosses seams. Small enums stay inside their crates.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::error::Error as StdError;
 use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The class of an error, by what a user can do about it. Each has one exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// The command line is not valid.
     Usage,

@@ -1,5 +1,6 @@
 //! Why an attempt ended, kept apart from the state it ended in.
 
+use crate::ErrorKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -76,7 +77,7 @@ pub struct RankFailure {
 }
 
 /// How an attempt ended. `cause` is absent when it ended well.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, JsonSchema)]
 pub struct Ending {
     /// Why it did not end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,10 +95,90 @@ pub struct Ending {
     /// in the run's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncollected: Option<String>,
+    /// The error, where the cluster refused the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<Box<Refusal>>,
 }
 
-/// Stands before each hint that is stored behind a detail.
+/// The error by which a cluster refused a run, beside its message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refusal {
+    /// The class of the error.
+    pub kind: ErrorKind,
+    /// What the user can do about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+/// An ending as it is stored: the detail carries the hints too, because earlier versions read them
+/// there.
+#[derive(Serialize, Deserialize)]
+#[serde(rename = "Ending")]
+struct StoredEnding {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<Cause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    first_failure: Option<RankFailure>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    uncollected: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refusal: Option<Box<Refusal>>,
+}
+
+/// Stands before each hint in a stored detail.
 const HINT_SEPARATOR: &str = "\nhint: ";
+
+impl Serialize for Ending {
+    fn serialize<S: serde::Serializer>(&self, target: S) -> Result<S::Ok, S::Error> {
+        let join = |text: String, hint: &String| format!("{text}{HINT_SEPARATOR}{hint}");
+        let detail = self.detail.clone();
+        StoredEnding {
+            cause: self.cause,
+            exit_code: self.exit_code,
+            first_failure: self.first_failure.clone(),
+            detail: detail.map(|detail| self.hints().iter().fold(detail, join)),
+            uncollected: self.uncollected.clone(),
+            refusal: self.refusal.clone(),
+        }
+        .serialize(target)
+    }
+}
+
+impl<'de> Deserialize<'de> for Ending {
+    fn deserialize<D: serde::Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
+        let stored = StoredEnding::deserialize(source)?;
+        let mut parts = stored
+            .detail
+            .iter()
+            .flat_map(|text| text.split(HINT_SEPARATOR));
+        let detail = parts.next().map(str::to_owned);
+        let hints: Vec<String> = parts.map(str::to_owned).collect();
+        let kinds = [ErrorKind::Config, ErrorKind::NotFound, ErrorKind::Refused];
+        // An earlier version stored the kind as the exit code alone, and hints behind any detail.
+        let by_code = kinds
+            .into_iter()
+            .find(|kind| stored.exit_code == Some(kind.exit_code().into()));
+        let has_refusal = stored.cause == Some(Cause::Rejected) || !hints.is_empty();
+        let by_detail = has_refusal.then(|| {
+            Box::new(Refusal {
+                kind: by_code.unwrap_or(ErrorKind::Refused),
+                hints,
+            })
+        });
+        Ok(Self {
+            cause: stored.cause,
+            exit_code: stored.exit_code,
+            first_failure: stored.first_failure,
+            detail,
+            uncollected: stored.uncollected,
+            refusal: stored.refusal.or(by_detail),
+        })
+    }
+}
 
 impl Ending {
     pub fn success() -> Self {
@@ -119,32 +200,21 @@ impl Ending {
         self.detail = Some(detail.into());
         self
     }
-    /// A refusal, with the hints of its error stored behind the detail.
+    /// A refusal, with the kind and the hints of its error.
     pub fn rejected(error: &crate::Error) -> Self {
-        let detail = error.hints().iter().fold(error.to_string(), |text, hint| {
-            format!("{text}{HINT_SEPARATOR}{hint}")
-        });
         Self {
             exit_code: Some(error.kind().exit_code().into()),
+            refusal: Some(Box::new(Refusal {
+                kind: error.kind(),
+                hints: error.hints().to_vec(),
+            })),
             ..Self::cause(Cause::Rejected)
         }
-        .detail(detail)
+        .detail(error.to_string())
     }
-    pub fn detail_without_hints(&self) -> &str {
-        self.detail
-            .as_deref()
-            .unwrap_or_default()
-            .split(HINT_SEPARATOR)
-            .next()
-            .unwrap_or_default()
-    }
-    /// The hints stored behind the detail: what the user can do about a refusal.
-    pub fn hints(&self) -> impl Iterator<Item = &str> {
-        self.detail
-            .as_deref()
-            .unwrap_or_default()
-            .split(HINT_SEPARATOR)
-            .skip(1)
+    /// What the user can do about a refusal.
+    pub fn hints(&self) -> &[String] {
+        self.refusal.as_ref().map_or(&[], |refusal| &refusal.hints)
     }
     /// Adds that something the run wrote was not collected. The first cause remains; without one,
     /// this is the cause.
@@ -213,8 +283,8 @@ impl fmt::Display for Ending {
                 Cause::ByUser => "cancelled by the user",
             })?,
         }
-        if self.detail.is_some() {
-            write!(f, " ({})", self.detail_without_hints())?;
+        if let Some(detail) = &self.detail {
+            write!(f, " ({detail})")?;
         }
         match &self.uncollected {
             Some(why) => write!(f, "; not all that it wrote was collected: {why}"),

@@ -142,7 +142,7 @@ impl Default for RunState {
 /// The effect of an event on a state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    Changed(RunState),
+    Changed(Box<RunState>),
     /// Known already, or from a past attempt: nothing to write.
     Ignored,
 }
@@ -168,7 +168,7 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         })
     };
     let changed = |change: &dyn Fn(&mut RunState)| {
-        let mut next = state.clone();
+        let mut next = Box::new(state.clone());
         change(&mut next);
         Ok(Step::Changed(next))
     };
@@ -399,7 +399,7 @@ mod tests {
                 }
                 // Ended runs and runs between attempts have no runner.
                 prop_assert!(!(next.phase.is_ended() && next.runner.is_some()));
-                state = next;
+                state = *next;
             }
         }
 
@@ -412,7 +412,7 @@ mod tests {
                         Step::Ignored => next.clone(),
                         Step::Changed(again) => again,
                     }), Ok(next.clone()));
-                    state = next;
+                    state = *next;
                 }
             }
         }

@@ -115,7 +115,7 @@ pub fn state_of(report: &RunReport) -> Option<RunState> {
     };
     for (event, _) in events(report, None) {
         if let Ok(Step::Changed(next)) = reduce(&state, &event) {
-            state = next;
+            state = *next;
         }
     }
     Some(state)

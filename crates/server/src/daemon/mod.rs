@@ -269,6 +269,7 @@ impl Daemon {
         let run = self.queue.get_mut(key)?;
         match reduce(&run.state, &event) {
             Ok(Step::Changed(state)) => {
+                let state = *state;
                 run.state = state.clone();
                 Some(Announced {
                     key,

@@ -185,7 +185,7 @@ impl Daemon {
         Some(Box::new(FirstStart {
             runner,
             event,
-            state,
+            state: *state,
         }))
     }
 

@@ -110,7 +110,7 @@ impl ToyCluster {
 impl ToyJob {
     fn step(&mut self, event: &RunEvent) {
         if let Ok(Step::Changed(next)) = reduce(&self.state, event) {
-            self.state = next;
+            self.state = *next;
         }
     }
 }

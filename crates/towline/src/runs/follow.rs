@@ -46,7 +46,7 @@ pub(crate) struct View {
 /// How following ended.
 #[derive(Debug)]
 pub(crate) enum Followed {
-    Ended(RunState),
+    Ended(Box<RunState>),
     /// The user pressed Ctrl-C: the run goes on.
     Detached,
     /// All present bytes have been shown.
@@ -97,7 +97,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
             let last =
                 follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
             if last || view.one_attempt {
-                return Ok(Followed::Ended(follower.state));
+                return Ok(Followed::Ended(Box::new(follower.state)));
             }
             if follower.state.attempt > follower.attempt {
                 follower.attempt += 1;

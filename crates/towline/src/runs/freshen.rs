@@ -103,6 +103,6 @@ fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -
 
 fn step(record: &mut RunRecord, event: &RunEvent) {
     if let Ok(Step::Changed(next)) = reduce(&record.state, event) {
-        record.state = next;
+        record.state = *next;
     }
 }

@@ -134,13 +134,12 @@ fn judged(state: &RunState) -> Result<()> {
     let Some(ending) = rejected else {
         return Ok(());
     };
-    // The exit code carries the class of the error.
-    let class = [ErrorKind::Config, ErrorKind::NotFound]
-        .into_iter()
-        .find(|kind| ending.exit_code == Some(kind.exit_code().into()));
     let error = Error::new(
-        class.unwrap_or(ErrorKind::Refused),
-        ending.detail_without_hints().to_owned(),
+        ending
+            .refusal
+            .as_ref()
+            .map_or(ErrorKind::Refused, |refusal| refusal.kind),
+        ending.detail.clone().unwrap_or_default(),
     );
-    Err(ending.hints().fold(error, Error::hint))
+    Err(ending.hints().iter().fold(error, Error::hint))
 }

@@ -33,7 +33,7 @@ pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<boo
                 .into(),
         ),
         Some(Cause::Rejected) => {
-            let hints: Vec<&str> = ending.hints().collect();
+            let hints = ending.hints();
             (
                 Some(false),
                 if hints.is_empty() {
