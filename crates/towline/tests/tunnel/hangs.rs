@@ -106,14 +106,17 @@ fn a_master_that_hangs_is_put_an_end_to() {
 #[test]
 fn who_comes_while_the_way_is_down_waits_for_it() {
     let (mut sshd, home, port) = open_box();
-    for _ in 0..5 {
-        sshd.kill_connections();
+    let until_master_is_gone = || {
         until("the master to be gone", || {
             crate::lab::alive(&home)
                 .iter()
                 .all(|(_, words)| !words.contains(" -M "))
                 .then_some(())
         });
+    };
+    for _ in 0..5 {
+        sshd.kill_connections();
+        until_master_is_gone();
         assert!(
             banner_after(port, Duration::from_secs(9)).is_some(),
             "the first who comes is served"
@@ -126,8 +129,9 @@ fn who_comes_while_the_way_is_down_waits_for_it() {
     });
     sshd.restart();
     assert!(waiting.join().unwrap().is_some(), "{}", row(&home, "box"));
-    // But not for ever.
+    // But not for ever. A connection that the dying master still took would end with it.
     sshd.stop();
+    until_master_is_gone();
     let begun = Instant::now();
     assert_eq!(banner_after(port, Duration::from_secs(30)), None);
     assert!(
