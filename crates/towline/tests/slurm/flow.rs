@@ -19,6 +19,17 @@ fn a_command_runs_with_its_code_and_passes_its_code_on() {
     );
 }
 
+/// A run may end just after a client has read that it runs; asking for a fresh look is no mistake.
+#[test]
+fn a_run_that_has_just_ended_can_be_looked_at_anew() {
+    let lab = Lab::shared();
+    let id = lab.tow(["submit", "true"]).ok().id();
+    assert_eq!(lab.ended(&id)["state"], "succeeded");
+    let run = towline_core::RunId::try_from(id).unwrap();
+    let look = || towline_wire::daemon::Request::Refresh { run: run.clone() };
+    towline_client::ask(&lab.home.state(), &look).unwrap();
+}
+
 const TELL: &str = "
 name: ranks
 launch: per_gpu

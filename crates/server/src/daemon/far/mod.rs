@@ -414,6 +414,14 @@ impl Daemon {
         )
     }
 
+    /// The far cluster of a run that ended after its client had last read of it.
+    fn cluster_of_ended(&self, run: &RunId) -> Option<String> {
+        let stored = self.ledger.history().run(run).ok().flatten()?;
+        let is_far = self.far.known.contains_key(&stored.cluster)
+            || self.far.threads.contains_key(&stored.cluster);
+        is_far.then_some(stored.cluster)
+    }
+
     /// Sends an order about a run to its cluster, if it has one.
     pub(super) fn ask_far(
         &mut self,
@@ -422,12 +430,12 @@ impl Daemon {
         replies: Replies,
         make: impl FnOnce(Replies) -> Order,
     ) {
-        let cluster = cluster.or_else(|| {
-            self.queue
-                .key(run)
-                .and_then(|key| self.run_of(key))
-                .and_then(|run| run.far.clone())
-        });
+        let cluster = cluster
+            .or_else(|| {
+                let live = self.queue.key(run).and_then(|key| self.run_of(key));
+                live.and_then(|run| run.far.clone())
+            })
+            .or_else(|| self.cluster_of_ended(run));
         match cluster {
             Some(cluster) => self.order(&cluster, make(replies)),
             None => super::clients::refuse(
