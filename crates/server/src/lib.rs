@@ -3,11 +3,11 @@
 //! history. It can be killed at any moment: runs go on without it, and the next daemon takes over.
 //! The site is `tow` on a login host.
 
-mod daemon;
-mod ledger;
-mod machine;
+pub mod daemon;
 pub mod schedule;
+mod shell;
 mod site;
+pub mod worker;
 
-pub use daemon::{Opener, bring_code, daemon_main};
+pub use shell::{Opener, bring_code, daemon_main};
 pub use site::site_main;

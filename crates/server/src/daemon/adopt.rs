@@ -1,76 +1,58 @@
 //! Takes over runners that an earlier daemon started, and settles runners that died. The lock on a
 //! journal says whether its runner is alive; the journal says what happened.
 
-use super::{Daemon, Message, Then, log, now, runners};
-use rustix::process::Signal;
+use super::effect::Orphans;
+use super::{Daemon, Effect, Found, FoundRunner, Then};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
+use towline_core::RunId;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::cancelled;
-use towline_core::{Error, Result, RunId};
 use towline_engine::history::RunKey;
-use towline_host::backoff::Backoff;
-use towline_host::{crash, lock, process};
 use towline_runner::journal;
 use towline_wire::journal::JournalRecord;
-use towline_wire::layout::StateFolder;
 
 /// How long to wait before reading a journal again after a failure.
 const UNREAD_PAUSE: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Takes over all runners. Connects to live ones; the journal of a dead one is final. A journal
-    /// that cannot be read may belong to a run that is alive. Then this daemon does not start,
-    /// because it could start that run again.
-    pub(super) fn adopt_all(&mut self) -> Result<()> {
-        crash::pass("daemon.adopt.begun");
+    /// Takes over what an earlier daemon left: its runs, its runners, its far clusters.
+    pub(super) fn begin(&mut self, found: Found) {
+        self.has_reserve = found.reserve;
+        self.load(found.runs, found.secrets);
+        self.adopt_all(found.runners);
+        self.take_up_all_far();
+    }
+
+    /// Starts what can be started, now that clients can connect.
+    pub(super) fn ready(&mut self) {
+        self.schedule();
+        self.keep_one_waiting();
+    }
+
+    /// Takes over all runners. Connects to live ones; the journal of a dead one is final.
+    fn adopt_all(&mut self, runners: Vec<FoundRunner>) {
+        self.pass("daemon.adopt.begun");
         let mut seen = BTreeSet::new();
-        for name in self.journals()? {
-            seen.insert(name.clone());
-            let path = self.state.runner_journal(&name);
-            let held = lock::is_held(&path).unwrap_or(true);
-            let unread = |error| {
-                Error::refused(format!(
-                    "{} cannot be read; without it the daemon does not know which runs are alive",
-                    path.display()
-                ))
-                .source_error(error)
-            };
-            let records = journal::read(&path).map_err(unread)?;
+        for FoundRunner {
+            name,
+            is_alive,
+            records,
+        } in runners
+        {
             self.replay_claims(&name, &records);
-            if held {
-                tokio::spawn(call(self.state.clone(), name, self.inbox.clone()));
+            if is_alive {
+                self.effect(Effect::CallRunner { name: name.clone() });
             } else {
                 // The lock was free before the journal was read, so nothing was appended since.
                 self.settled(&name, &records);
             }
+            seen.insert(name);
         }
         self.settle_runs_of_missing_runners(&seen);
         self.finish_cancelled();
-        crash::pass("daemon.adopt.done");
-        Ok(())
-    }
-
-    /// The names of all runners that have a journal. A folder that cannot be listed is an error,
-    /// because a run whose journal is missing would be started again.
-    fn journals(&self) -> Result<Vec<String>> {
-        let folder = self.state.runners();
-        let failed = |error: std::io::Error| {
-            Error::refused(format!("the folder {} cannot be read", folder.display()))
-                .source_error(error)
-        };
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(&folder).map_err(failed)? {
-            let file = entry
-                .map_err(failed)?
-                .file_name()
-                .to_string_lossy()
-                .into_owned();
-            names.extend(file.strip_suffix(".journal").map(str::to_owned));
-        }
-        Ok(names)
+        self.pass("daemon.adopt.done");
     }
 
     /// Restores start intents from claims, because a power cut may have lost intents that were not
@@ -130,14 +112,11 @@ impl Daemon {
             .map(|run| (run.key, run.state.attempt))
             .collect();
         for (key, attempt) in wanted {
-            if let Some(event) = self.apply(
-                key,
-                RunEvent::Ended {
-                    attempt,
-                    ending: cancelled(),
-                },
-                now(),
-            ) {
+            let ended = RunEvent::Ended {
+                attempt,
+                ending: cancelled(),
+            };
+            if let Some(event) = self.apply_now(key, ended) {
                 self.record_end(key, event);
             }
         }
@@ -145,52 +124,69 @@ impl Daemon {
 
     /// Handles the hello of a runner: a new one, or one that an earlier daemon started.
     pub(super) fn runner_hello(&mut self, name: &str, carrying: Option<(RunId, u32)>) {
-        let Some((key, attempt)) = self
-            .queue
+        let Some((key, attempt)) = self.held_by_runner(name) else {
+            return;
+        };
+        if self.is_carried(carrying.as_ref(), key, attempt) {
+            self.runners.assign(name, key, attempt);
+        } else if carrying.is_none() && self.runners.is_own(name) {
+            // This daemon started it, and it has not read its assignment yet.
+            return;
+        }
+        self.effect(Effect::ReadJournal {
+            name: name.to_owned(),
+            carrying,
+            after: Duration::ZERO,
+        });
+    }
+
+    /// The attempt that the history gives to a runner.
+    fn held_by_runner(&self, name: &str) -> Option<(RunKey, u32)> {
+        self.queue
             .held_runs()
             .find(|run| run.state.runner.as_deref() == Some(name))
             .map(|run| (run.key, run.state.attempt))
-        else {
-            return;
-        };
-        match carrying {
-            Some((run, carried)) if self.queue.key(&run) == Some(key) && carried == attempt => {
-                self.runners.assign(name, key, attempt);
-                match journal::read(&self.state.runner_journal(name)) {
-                    Ok(records) => self.take_up(&records, key, attempt),
-                    Err(error) => self.hear_again(name, Some((run, carried)), &error),
-                }
-            }
-            // This daemon started it, and it has not read its assignment yet.
-            None if self.runners.is_own(name) => {}
-            // It never got its assignment and never will, because the old connection is gone. If
-            // its journal cannot be read now, it is read after the runner has exited.
-            _ => {
-                let id = self.run_of(key).map(|run| run.id.clone());
-                if let (Some(id), Ok(records)) =
-                    (id, journal::read(&self.state.runner_journal(name)))
-                {
-                    self.settle_attempt(key, &id, attempt, &records);
-                }
-                self.runners.finished(name);
-            }
-        }
     }
 
-    /// Handles the same hello again after a pause, because the journal cannot be read now.
-    fn hear_again(&self, name: &str, carrying: Option<(RunId, u32)>, error: &std::io::Error) {
-        log(&format!(
-            "the journal of runner {name} cannot be read: {error}"
-        ));
-        let (inbox, name) = (self.inbox.clone(), name.to_owned());
-        tokio::spawn(async move {
-            tokio::time::sleep(UNREAD_PAUSE).await;
-            let message = towline_wire::runner::FromRunner::Hello {
-                runner: name.clone(),
-                carrying,
-            };
-            let _ = inbox.send(Message::Runner { name, message });
-        });
+    fn is_carried(&self, carrying: Option<&(RunId, u32)>, key: RunKey, attempt: u32) -> bool {
+        carrying
+            .is_some_and(|(run, carried)| self.queue.key(run) == Some(key) && *carried == attempt)
+    }
+
+    /// Goes on after a hello, with the journal of the runner.
+    pub(super) fn journal_read(
+        &mut self,
+        name: &str,
+        carrying: Option<(RunId, u32)>,
+        records: Result<Vec<JournalRecord>, String>,
+    ) {
+        let Some((key, attempt)) = self.held_by_runner(name) else {
+            return;
+        };
+        match records {
+            Ok(records) if self.is_carried(carrying.as_ref(), key, attempt) => {
+                self.take_up(&records, key, attempt);
+            }
+            Err(error) if self.is_carried(carrying.as_ref(), key, attempt) => {
+                self.log(format!(
+                    "the journal of runner {name} cannot be read: {error}"
+                ));
+                self.effect(Effect::ReadJournal {
+                    name: name.to_owned(),
+                    carrying,
+                    after: UNREAD_PAUSE,
+                });
+            }
+            // It never got its assignment and never will, because the old connection is gone. If
+            // its journal cannot be read now, it is read after the runner has exited.
+            records => {
+                let id = self.run_of(key).map(|run| run.id.clone());
+                if let (Some(id), Ok(records)) = (id, records) {
+                    self.settle_attempt(key, &id, attempt, &records);
+                }
+                self.runner_finished(name);
+            }
+        }
     }
 
     /// Takes over an attempt that an earlier daemon started: records what has happened since.
@@ -203,16 +199,7 @@ impl Daemon {
             self.attempt_started(key, attempt, at);
         }
         if let Some((until, ending)) = trace.held {
-            let event = self.apply(
-                key,
-                RunEvent::AttemptHeld {
-                    attempt,
-                    until,
-                    ending,
-                },
-                now(),
-            );
-            self.record(event.into_iter().collect(), Then::Nothing);
+            self.attempt_held(key, attempt, until, ending);
         }
         self.send_stop_if_wanted(key);
     }
@@ -220,11 +207,9 @@ impl Daemon {
     pub(super) fn runner_gone(&mut self, name: &str) {
         self.runners.gone(name);
         // Either the runner is dead, or only the connection to it is.
-        tokio::spawn(call(
-            self.state.clone(),
-            name.to_owned(),
-            self.inbox.clone(),
-        ));
+        self.effect(Effect::CallRunner {
+            name: name.to_owned(),
+        });
     }
 
     /// Handles the death of a runner. If it died before it took its run, starts pause for a moment,
@@ -248,12 +233,11 @@ impl Daemon {
         for (key, id, attempt) in mine {
             self.settle_attempt(key, &id, attempt, records);
         }
-        // Removes the cgroup if it is empty. If not, the thread that kills its processes removes
-        // it.
-        if let Ok(group) = std::fs::read_to_string(self.state.runner_group(name)) {
-            towline_host::cgroup::remove(group.as_ref());
-        }
-        self.runners.forget_journal(name.to_owned());
+        // Whoever kills the processes in a cgroup that is not empty removes it.
+        self.effect(Effect::RemoveGroup {
+            runner: name.to_owned(),
+        });
+        self.runners.forgotten_journals.push(name.to_owned());
     }
 
     fn settle_attempt(&mut self, key: RunKey, id: &RunId, attempt: u32, records: &[JournalRecord]) {
@@ -272,30 +256,23 @@ impl Daemon {
             // Guard and runner were killed together: kill the ranks that they left before anything
             // else.
             (Some(_), None) => {
-                let inbox = self.inbox.clone();
-                let of_this_boot = self.runner_is_of_this_boot(key);
-                let (id, group, processes) =
-                    (id.clone(), self.group_of_runner(key), trace.processes);
-                let end = move || {
-                    end_orphans(&id, &processes, of_this_boot, group.as_deref());
-                    let _ = inbox.send(Message::OrphansEnded { key, attempt });
+                let runner = self.run_of(key).and_then(|run| run.state.runner.clone());
+                let orphans = Orphans {
+                    key,
+                    attempt,
+                    run: id.clone(),
+                    is_of_this_boot: self.runner_is_of_this_boot(key),
+                    runner,
+                    processes: trace.processes,
                 };
-                // If no thread can be started, the daemon's own thread does it, and all clients
-                // wait.
-                if std::thread::Builder::new()
-                    .name("orphans".into())
-                    .spawn(end.clone())
-                    .is_err()
-                {
-                    end();
-                }
+                self.effect(Effect::EndOrphans(Box::new(orphans)));
             }
         }
     }
 
     /// Returns a run to its place in the queue, because no runner took the attempt.
     pub(super) fn attempt_unclaimed(&mut self, key: RunKey, attempt: u32) {
-        let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, now());
+        let event = self.apply_now(key, RunEvent::AttemptUnclaimed { attempt });
         self.queue.refile(key);
         self.record(event.into_iter().collect(), Then::Nothing);
         self.unsettled = true;
@@ -313,123 +290,18 @@ impl Daemon {
             && !self.runner_is_of_this_boot(key)
     }
 
-    fn group_of_runner(&self, key: RunKey) -> Option<PathBuf> {
-        let runner = self.run_of(key)?.state.runner.as_deref()?;
-        std::fs::read_to_string(self.state.runner_group(runner))
-            .ok()
-            .map(PathBuf::from)
-    }
-
     fn runner_is_of_this_boot(&self, key: RunKey) -> bool {
         let runner = self.run_of(key).and_then(|run| run.state.runner.as_deref());
-        runner.is_some_and(|runner| runner.starts_with(process::boot()))
+        runner.is_some_and(|runner| runner.starts_with(&self.settings.boot))
     }
 
     pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {
-        if let Some(run) = self.run_of(key) {
+        if let Some(run) = self.run_of(key).map(|run| run.id.clone()) {
             // The processes behind its mounts were killed too.
-            towline_host::mounts::release_below(&self.state.run(&run.id).join("io"));
+            self.effect(Effect::ReleaseMounts { run });
         }
         let ending = Ending::cause(Cause::NodeFailed)
             .detail("the runner and its guard were killed, or the machine went down");
-        self.attempt_over(key, attempt, ending, now());
+        self.attempt_over(key, attempt, ending, self.now.wall);
     }
-}
-
-/// Connects to a live runner. If the runner dies meanwhile, its journal settles the run. A lock
-/// that cannot be tested counts as held.
-async fn call(
-    state: StateFolder,
-    name: String,
-    inbox: tokio::sync::mpsc::UnboundedSender<Message>,
-) {
-    let journal = state.runner_journal(&name);
-    while lock::is_held(&journal).unwrap_or(true) {
-        if let Ok(stream) = towline_host::socket::connect(&state.runners(), &format!("{name}.sock"))
-        {
-            match runners::serve(&name, stream, inbox.clone()) {
-                Ok(control) => {
-                    let _ = inbox.send(Message::RunnerAdopted { name, control });
-                    return;
-                }
-                Err(error) => log(&format!("cannot connect to runner {name}: {error}")),
-            }
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    wait_for_lock(state, name, inbox).await;
-}
-
-/// Waits until the guard has cleaned up and exited, then reads the journal.
-async fn wait_for_lock(
-    state: StateFolder,
-    name: String,
-    inbox: tokio::sync::mpsc::UnboundedSender<Message>,
-) {
-    let journal = state.runner_journal(&name);
-    let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(50));
-    let records = loop {
-        if !lock::is_held(&journal).unwrap_or(true)
-            && let Ok(records) = journal::read(&journal)
-        {
-            break records;
-        }
-        tokio::time::sleep(backoff.pause()).await;
-    };
-    let _ = inbox.send(Message::Settled { name, records });
-}
-
-/// Kills every process of a run: those in the runner's journal if pid and start time still match,
-/// their descendants, every process with the run's id in its environment, and everything in the
-/// runner's cgroup.
-fn end_orphans(run: &RunId, processes: &[(i32, u64)], of_this_boot: bool, group: Option<&Path>) {
-    let mark = format!("TOW_RUN_ID={run}");
-    for _ in 0..500 {
-        let mut alive: BTreeSet<i32> = BTreeSet::new();
-        for (pid, facts) in process::all() {
-            // A pid alone proves nothing, because pids are reused. Its start time must match the
-            // journal, and a process group must be led by a rank or have no living leader.
-            let is_rank = processes.contains(&(pid, facts.started));
-            let of_rank = || {
-                let leader = process::facts(facts.group).map(|leader| leader.started);
-                processes.iter().any(|(known, started)| {
-                    *known == facts.group
-                        && facts.started >= *started
-                        && leader.is_none_or(|leader| leader == *started)
-                })
-            };
-            let written_down = of_this_boot && (is_rank || of_rank());
-            let marked = || {
-                std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
-                    bytes
-                        .split(|byte| *byte == 0)
-                        .any(|entry| entry == mark.as_bytes())
-                })
-            };
-            if !facts.zombie && (written_down || marked()) {
-                alive.insert(pid);
-            }
-        }
-        let below: Vec<i32> = alive
-            .iter()
-            .flat_map(|pid| process::descendants(*pid))
-            .collect();
-        alive.extend(below);
-        if let Some(group) = group {
-            towline_host::cgroup::kill(group);
-        }
-        if alive.is_empty() && group.is_none_or(towline_host::cgroup::is_empty) {
-            group.into_iter().for_each(towline_host::cgroup::remove);
-            return;
-        }
-        for pid in &alive {
-            process::signal(*pid, Signal::KILL);
-        }
-        std::thread::sleep(Duration::from_millis(10));
-        // As the subreaper, we may have become their parent.
-        for pid in &alive {
-            process::collect(*pid);
-        }
-    }
-    log(&format!("{run}: some of its processes cannot be ended"));
 }

@@ -1,27 +1,18 @@
 //! Cancels runs for the user, and removes ended runs from the history.
 
-use super::clients::refuse_with;
-use super::far::Order;
-use super::{Cancelled, Daemon, Message, Replies, now, write_of};
-use crate::ledger::{Write, Written};
-use std::collections::BTreeMap;
+use super::ledger::{Query, ReadThen, Write, WriteThen, Written};
+use super::{Cancelled, Daemon, Effect, Order, write_of};
+use towline_core::cluster::RunRef;
 use towline_core::event::RunEvent;
 use towline_core::state::cancelled;
 use towline_core::{Result, RunId};
-use towline_host::crash;
 use towline_wire::daemon::Reply;
 
 impl Daemon {
     /// Records the cancel on disk before signalling anything: a crash in between does not lose it.
-    pub(super) fn cancel(&mut self, runs: Vec<RunId>, replies: Replies) {
-        crash::pass("daemon.cancel.received");
-        let mut sorted = Cancelled {
-            asked: Vec::new(),
-            already_ended: Vec::new(),
-            to_stop: Vec::new(),
-            events: Vec::new(),
-            far: BTreeMap::new(),
-        };
+    pub(super) fn cancel(&mut self, runs: Vec<RunId>, connection: u64) {
+        self.pass("daemon.cancel.received");
+        let mut sorted = Cancelled::default();
         for id in runs {
             let Some(key) = self.queue.key(&id) else {
                 sorted.already_ended.push(id);
@@ -30,49 +21,41 @@ impl Daemon {
             sorted.asked.push(id.clone());
             sorted
                 .events
-                .extend(self.apply(key, RunEvent::CancelIntent, now()));
-            if let Some(cluster) = self.run_of(key).and_then(|run| run.far.clone()) {
-                sorted
-                    .far
-                    .entry(cluster)
-                    .or_default()
-                    .push(self.far_run(&id));
+                .extend(self.apply_now(key, RunEvent::CancelIntent));
+            let Some(run) = self.run_of(key) else {
+                continue;
+            };
+            if let Some(cluster) = run.far.clone() {
+                let far = RunRef::known(&run.id, &run.state);
+                sorted.far.entry(cluster).or_default().push(far);
                 continue;
             }
-            if self
-                .run_of(key)
-                .is_some_and(|run| run.state.runner.is_some())
-            {
+            if run.state.runner.is_some() {
                 sorted.to_stop.push(key);
                 continue;
             }
-            let attempt = self.run_of(key).map_or(0, |run| run.state.attempt);
-            sorted.events.extend(self.apply(
-                key,
-                RunEvent::Ended {
-                    attempt,
-                    ending: cancelled(),
-                },
-                now(),
-            ));
+            let ended = RunEvent::Ended {
+                attempt: run.state.attempt,
+                ending: cancelled(),
+            };
+            sorted.events.extend(self.apply_now(key, ended));
             self.queue.refile(key);
         }
         let writes: Vec<Write> = sorted.events.iter().map(write_of).collect();
-        self.ledger
-            .write(writes, true, move |result| Message::CancelWritten {
-                cancelled: sorted,
-                replies,
-                result,
-            });
+        let then = WriteThen::Cancelled {
+            cancelled: Box::new(sorted),
+            connection,
+        };
+        self.ledger.write(writes, true, then);
     }
 
     pub(super) fn cancel_written(
         &mut self,
         cancelled: Cancelled,
-        replies: &Replies,
+        connection: u64,
         result: Result<Vec<Written>>,
     ) {
-        crash::pass("daemon.cancel.committed");
+        self.pass("daemon.cancel.committed");
         match result {
             Ok(written) => {
                 let keys: Vec<_> = cancelled
@@ -84,23 +67,24 @@ impl Daemon {
                 self.announce(cancelled.events, &written);
                 for key in keys {
                     if let Some(submission) = self.close(key) {
-                        self.drop_secrets(&submission);
+                        self.effect(Effect::DropSecrets { submission });
                     }
                 }
-                let _ = replies.send(Reply::Cancelling {
+                let reply = Reply::Cancelling {
                     runs: cancelled.asked,
                     already_ended: cancelled.already_ended,
-                });
+                };
+                self.reply(connection, reply);
             }
-            Err(error) => refuse_with(replies, &error),
+            Err(error) => self.refuse_with(connection, &error),
         }
         for (cluster, runs) in cancelled.far {
-            self.order(&cluster, Order::Cancel { runs });
+            self.order(cluster, Order::Cancel { runs });
         }
         for key in cancelled.to_stop {
             self.send_stop_if_wanted(key);
         }
-        crash::pass("daemon.cancel.sent");
+        self.pass("daemon.cancel.sent");
         self.unsettled = true;
     }
 
@@ -119,9 +103,10 @@ impl Daemon {
         }
     }
 
-    pub(super) fn forget(&mut self, runs: Vec<RunId>, told: bool, replies: Replies) {
+    pub(super) fn forget(&mut self, runs: Vec<RunId>, told: bool, connection: u64) {
         if !told {
-            self.forget_far(&runs);
+            self.ledger
+                .read(Query::FarRuns(runs.clone()), ReadThen::ForgetFar);
         }
         let mut writes: Vec<Write> = runs
             .iter()
@@ -129,14 +114,15 @@ impl Daemon {
             .collect();
         writes.push(Write::ForgetUnused);
         self.ledger
-            .write(writes, true, move |result| Message::Forgotten {
-                runs,
-                replies,
-                result,
-            });
+            .write(writes, true, WriteThen::Forgotten { runs, connection });
     }
 
-    pub(super) fn forgotten(runs: Vec<RunId>, replies: &Replies, result: Result<Vec<Written>>) {
+    pub(super) fn forgotten(
+        &mut self,
+        runs: Vec<RunId>,
+        connection: u64,
+        result: Result<Vec<Written>>,
+    ) {
         match result {
             Ok(written) => {
                 let gone = runs
@@ -145,11 +131,10 @@ impl Daemon {
                     .filter(|(_, written)| matches!(written, Written::Forgotten(true)))
                     .map(|(run, _)| run);
                 // The client removes the folders, because trees of thousands of files take time.
-                let _ = replies.send(Reply::Forgotten {
-                    runs: gone.collect(),
-                });
+                let runs = gone.collect();
+                self.reply(connection, Reply::Forgotten { runs });
             }
-            Err(error) => refuse_with(replies, &error),
+            Err(error) => self.refuse_with(connection, &error),
         }
     }
 }

@@ -1,27 +1,28 @@
 //! Starts the runs that the scheduler chose: first the intent in the history, then the assignment
 //! to the runner.
 
-use super::{Chosen, Daemon, Message, Then, log, now};
-use crate::schedule::{Capacity, Decision, Waiting, decide};
+use super::ledger::{Query, ReadThen};
+use super::runners::Start;
+use super::{Assign, Chosen, Daemon, Effect, Then};
+use crate::schedule::{Capacity, Decision, Holding, Waiting, decide};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use towline_core::cluster::GpuMake;
+use std::time::Duration;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::reason::{Cause, Ending};
 use towline_core::{Error, Result};
 use towline_engine::history::RunKey;
-use towline_host::{crash, process};
-use towline_runner::assemble::{self, AttemptFolders, Given, Wanted};
-use towline_wire::runner::{Assignment, Stop, ToRunner};
+use towline_wire::runner::Stop;
 
 /// How long starts pause after one has failed.
 const START_PAUSE: Duration = Duration::from_millis(900);
 
 /// Why starts are paused.
+#[derive(Debug)]
 pub(super) struct PausedStarts {
-    pub(super) until: Instant,
+    /// By the steady clock.
+    pub(super) until: Duration,
     pub(super) why: String,
 }
 
@@ -32,9 +33,15 @@ impl Daemon {
             return;
         }
         let known = self.gpus_are_known();
-        let decision = self.decide_with(known, self.queue.waiting());
+        // Those that wait for a runner to start are decided already.
+        let starting: BTreeSet<RunKey> = self.runners.starting().map(|start| start.key).collect();
+        let waiting = self.queue.waiting();
+        let decision = self.decide_with(known, waiting.filter(|run| !starting.contains(&run.key)));
         for (key, gpus) in decision.start {
-            self.dispatch(key, gpus);
+            match self.runners.take_idle() {
+                Some(runner) => self.dispatch(key, gpus, runner),
+                None => self.start_runner(Some(Start { key, gpus })),
+            }
         }
         for key in decision.preempt {
             self.preempt(key);
@@ -48,10 +55,10 @@ impl Daemon {
             .as_ref()
             .is_none_or(|paused| paused.why != why)
         {
-            log(&why);
+            self.log(why.clone());
         }
         self.paused_starts = Some(PausedStarts {
-            until: Instant::now() + START_PAUSE,
+            until: self.now.steady + START_PAUSE,
             why,
         });
     }
@@ -59,7 +66,7 @@ impl Daemon {
     pub(super) fn starts_are_paused(&self) -> bool {
         self.paused_starts
             .as_ref()
-            .is_some_and(|paused| Instant::now() < paused.until)
+            .is_some_and(|paused| self.now.steady < paused.until)
     }
 
     /// The scheduler's decision for these runs, with the machine as it is now.
@@ -72,9 +79,14 @@ impl Daemon {
         gpus_are_known: bool,
         waiting: impl IntoIterator<Item = &'w Waiting>,
     ) -> Decision {
-        let at = now();
-        let mut holding = self.queue.holding(at, self.grace_millis);
+        let at = self.now.wall;
+        let mut holding = self.queue.holding(at, self.settings.grace_millis);
         holding.extend(self.reserved.iter().cloned());
+        holding.extend(
+            self.runners
+                .starting()
+                .filter_map(|start| self.held_by(start)),
+        );
         let gpus = if gpus_are_known {
             self.machine.usable_gpus()
         } else {
@@ -88,25 +100,31 @@ impl Daemon {
         decide(&capacity, waiting, &holding, at.0.unsigned_abs())
     }
 
-    fn dispatch(&mut self, key: RunKey, gpus: BTreeSet<u32>) {
-        crash::pass("daemon.dispatch.before");
+    /// The part of the machine that a run gets when its runner has started.
+    fn held_by(&self, start: &Start) -> Option<Holding> {
+        let run = self.run_of(start.key)?;
+        Some(Holding {
+            key: run.key,
+            tier: run.tier,
+            need: run.need,
+            gpus: start.gpus.clone(),
+            ends_at: None,
+            leaving: false,
+        })
+    }
+
+    pub(super) fn dispatch(&mut self, key: RunKey, gpus: BTreeSet<u32>, runner: String) {
+        self.pass("daemon.dispatch.before");
         let Some(attempt) = self.run_of(key).map(|run| run.state.attempt + 1) else {
-            return;
+            return self.runners.put_back(&runner);
         };
-        let runner = match self.runners.take_idle() {
-            Ok(runner) => runner,
-            Err(error) => return self.pause_starts(format!("no runner can be started: {error}")),
+        let intent = RunEvent::AttemptIntent {
+            attempt,
+            runner: runner.clone(),
+            gpus: gpus.into_iter().collect(),
+            durable: false,
         };
-        let Some(event) = self.apply(
-            key,
-            RunEvent::AttemptIntent {
-                attempt,
-                runner: runner.clone(),
-                gpus: gpus.into_iter().collect(),
-                durable: false,
-            },
-            now(),
-        ) else {
+        let Some(event) = self.apply_now(key, intent) else {
             return self.runners.put_back(&runner);
         };
         self.runners.assign(&runner, key, attempt);
@@ -114,104 +132,83 @@ impl Daemon {
             run.started = None;
         }
         self.queue.refile(key);
-        self.record(
-            vec![event],
-            Then::Dispatch(Chosen {
-                key,
-                attempt,
-                runner,
-            }),
-        );
+        let chosen = Chosen {
+            key,
+            attempt,
+            runner,
+        };
+        self.record(vec![event], Then::Dispatch(chosen));
     }
 
     /// Goes on after the intent is in the history: a later daemon then knows which runner may have
     /// the attempt.
     pub(super) fn dispatch_written(&mut self, chosen: Chosen) {
-        crash::pass("daemon.dispatch.committed");
+        self.pass("daemon.dispatch.committed");
         let Some(run) = self.run_of(chosen.key) else {
             return;
         };
         let submission = run.submission.clone();
         match self.plans.get(&submission) {
-            Some(plan) => self.plan_read(&chosen, Ok(Some(plan.clone()))),
-            None => self.ledger.read(move |history| {
-                let plan = history
-                    .submission(&submission)
-                    .map(|found| found.map(|submission| Arc::new(submission.plan)));
-                Message::PlanRead { chosen, plan }
-            }),
+            Some(plan) => {
+                let plan = plan.clone();
+                self.plan_read(&chosen, Ok(Some(plan)));
+            }
+            None => self
+                .ledger
+                .read(Query::Plan(submission), ReadThen::Dispatch(chosen)),
         }
     }
 
     /// Sends the assignment, unless the attempt has been given to another runner since. That runner
     /// gets an assignment of its own, and the attempt would run twice.
     pub(super) fn plan_read(&mut self, chosen: &Chosen, plan: Result<Option<Arc<Plan>>>) {
-        let Chosen {
-            key,
-            attempt,
-            runner,
-        } = chosen;
-        let (key, attempt) = (*key, *attempt);
-        if !self.run_of(key).is_some_and(|run| {
-            run.state.attempt == attempt && run.state.runner.as_ref() == Some(runner)
-        }) {
+        if !self.is_still(chosen) {
             return;
         }
-        let assignment = plan
-            .and_then(|plan| plan.ok_or_else(|| Error::bug("its plan is not in the history")))
-            .and_then(|plan| {
-                let assignment = self.assignment(key, &plan)?;
-                self.keep_plan(plan);
-                Ok(assignment)
-            });
-        match assignment {
-            Ok(assignment) => {
-                self.runners
-                    .send(runner, ToRunner::Start(Box::new(assignment)));
-                crash::pass("daemon.dispatch.sent");
-                self.send_stop_if_wanted(key);
+        let plan =
+            plan.and_then(|plan| plan.ok_or_else(|| Error::bug("its plan is not in the history")));
+        match plan {
+            Ok(plan) => {
+                self.keep_plan(plan.clone());
+                if let Some(assign) = self.assignment(chosen, plan) {
+                    self.effect(Effect::Assign(Box::new(assign)));
+                    self.pass("daemon.dispatch.sent");
+                    self.send_stop_if_wanted(chosen.key);
+                }
             }
-            Err(error) => {
-                self.runners.put_back(runner);
-                self.attempt_over(
-                    key,
-                    attempt,
-                    Ending::cause(Cause::NotStarted).detail(error.to_string()),
-                    now(),
-                );
-            }
+            Err(error) => self.not_assigned(chosen, &error),
         }
     }
 
-    fn assignment(&self, key: RunKey, plan: &Plan) -> Result<Assignment> {
-        let run = self
-            .run_of(key)
-            .ok_or_else(|| Error::bug("the run is gone"))?;
-        let resolved = &plan.resolved;
-        let folders = AttemptFolders {
-            run: self.state.run(&run.id),
-            snapshots: self.state.snapshots(),
-            mounts: self.state.run(&run.id).join("io"),
-            copies: self.state.copies(),
-            transfers: self.state.transfers(),
-        };
-        assemble::assignment(Wanted {
-            run: &run.id,
-            attempt: run.state.attempt,
-            parameters: &run.parameters,
-            resolved,
-            secrets: &self.secrets(&run.submission)?,
-            folders: &folders,
-            gpus: self.gpus_by_node(
-                &run.state.gpus,
-                resolved.shape.nodes,
-                resolved.shape.gpus_per_node,
-            ),
-            gpu_make: self.gpu_make(),
-            grace_millis: self.grace_millis,
-            collect_every: self.collect_seconds,
+    /// Whether the attempt is still with the runner that was chosen for it.
+    fn is_still(&self, chosen: &Chosen) -> bool {
+        self.run_of(chosen.key).is_some_and(|run| {
+            run.state.attempt == chosen.attempt && run.state.runner.as_ref() == Some(&chosen.runner)
+        })
+    }
+
+    /// Ends the attempt, because no assignment could be made for it.
+    pub(super) fn not_assigned(&mut self, chosen: &Chosen, error: &Error) {
+        if !self.is_still(chosen) {
+            return;
+        }
+        self.runners.put_back(&chosen.runner);
+        let ending = Ending::cause(Cause::NotStarted).detail(error.to_string());
+        self.attempt_over(chosen.key, chosen.attempt, ending, self.now.wall);
+    }
+
+    fn assignment(&self, chosen: &Chosen, plan: Arc<Plan>) -> Option<Assign> {
+        let run = self.run_of(chosen.key)?;
+        let shape = &plan.resolved.shape;
+        Some(Assign {
+            chosen: chosen.clone(),
+            run: run.id.clone(),
+            submission: run.submission.clone(),
+            parameters: run.parameters.clone(),
+            gpus: self.gpus_by_node(&run.state.gpus, shape.nodes, shape.gpus_per_node),
+            gpu_make: self.machine.gpu_make(),
             intent_is_durable: run.state.claim_may_be_lost,
-            given: Given::default(),
+            plan,
         })
     }
 
@@ -231,50 +228,31 @@ impl Daemon {
             .collect()
     }
 
-    fn gpu_make(&self) -> GpuMake {
-        self.machine.gpu_make()
-    }
-
     fn preempt(&mut self, key: RunKey) {
         let Some(attempt) = self.run_of(key).map(|run| run.state.attempt) else {
             return;
         };
-        let event = self.apply(key, RunEvent::PreemptIntent { attempt }, now());
+        let event = self.apply_now(key, RunEvent::PreemptIntent { attempt });
         self.record(event.into_iter().collect(), Then::Preempt { key });
     }
 
     pub(super) fn preempt_written(&mut self, key: RunKey) {
-        crash::pass("daemon.preempt.committed");
+        self.pass("daemon.preempt.committed");
         self.send_stop_if_wanted(key);
-        crash::pass("daemon.preempt.sent");
+        self.pass("daemon.preempt.sent");
     }
 
     /// Resumes runners that are stopped (SIGSTOP) although their run is to end, because a stopped
     /// runner does not handle its messages.
-    pub(super) fn continue_stopped_runners(&self) {
+    pub(super) fn continue_stopped_runners(&mut self) {
         let leaving = self
             .queue
             .held_runs()
             .filter(|run| run.state.cancel_requested || run.state.preempt_requested);
-        let names: BTreeSet<&str> = leaving
-            .filter_map(|run| run.state.runner.as_deref())
-            .collect();
-        if names.is_empty() {
-            return;
-        }
-        for (pid, _) in process::all()
-            .into_iter()
-            .filter(|(_, facts)| facts.stopped)
-        {
-            if let Some(name) = process::words(pid)
-                .iter()
-                .find(|word| names.contains(word.as_str()))
-            {
-                log(&format!(
-                    "runner {name} is stopped (SIGSTOP) although its run is to end: it gets SIGCONT"
-                ));
-                process::signal(pid, rustix::process::Signal::CONT);
-            }
+        let runners: BTreeSet<String> =
+            leaving.filter_map(|run| run.state.runner.clone()).collect();
+        if !runners.is_empty() {
+            self.effect(Effect::ContinueStopped { runners });
         }
     }
 
@@ -290,11 +268,12 @@ impl Daemon {
         let Some(runner) = run.state.runner.clone() else {
             return;
         };
-        let stop = ToRunner::Stop {
+        let stop = Effect::StopAttempt {
+            runner,
             run: run.id.clone(),
             attempt: run.state.attempt,
             why,
         };
-        self.runners.send(&runner, stop);
+        self.effect(stop);
     }
 }

@@ -1,6 +1,6 @@
 //! Handles messages of runners, and decides what follows an ended attempt.
 
-use super::{Announced, Daemon, Then, now};
+use super::{Announced, Daemon, Then};
 use towline_core::RunId;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
@@ -8,7 +8,6 @@ use towline_core::retry::{Next, after};
 use towline_core::state::cancelled;
 use towline_core::time::Moment;
 use towline_engine::history::RunKey;
-use towline_host::crash;
 use towline_wire::runner::FromRunner;
 
 impl Daemon {
@@ -16,7 +15,7 @@ impl Daemon {
         match message {
             FromRunner::Hello { carrying, .. } => self.runner_hello(name, carrying),
             FromRunner::Unclaimed { run, attempt, why } => {
-                self.runners.finished(name);
+                self.runner_finished(name);
                 self.pause_starts(why);
                 let is_its = |key: &RunKey| {
                     self.run_of(*key)
@@ -27,14 +26,14 @@ impl Daemon {
                 }
             }
             FromRunner::Started { run, attempt, at } => {
-                crash::pass("daemon.started.received");
+                self.pass("daemon.started.received");
                 self.paused_starts = None;
                 if let Some(key) = self.queue.key(&run) {
                     self.attempt_started(key, attempt, at);
                 }
                 // Not earlier, because starting a runner would delay the run that was about to
                 // start.
-                self.runners.keep_one_waiting();
+                self.keep_one_waiting();
             }
             FromRunner::Held {
                 run,
@@ -45,16 +44,7 @@ impl Daemon {
                 let Some(key) = self.queue.key(&run) else {
                     return;
                 };
-                let event = self.apply(
-                    key,
-                    RunEvent::AttemptHeld {
-                        attempt,
-                        until,
-                        ending,
-                    },
-                    now(),
-                );
-                self.record(event.into_iter().collect(), Then::Nothing);
+                self.attempt_held(key, attempt, until, ending);
             }
             FromRunner::Ended {
                 run,
@@ -62,13 +52,29 @@ impl Daemon {
                 at,
                 ending,
             } => {
-                crash::pass("daemon.ended.received");
-                self.runners.finished(name);
+                self.pass("daemon.ended.received");
+                self.runner_finished(name);
                 if let Some(key) = self.queue.key(&run) {
                     self.attempt_over(key, attempt, ending, at);
                 }
             }
         }
+    }
+
+    pub(super) fn attempt_held(
+        &mut self,
+        key: RunKey,
+        attempt: u32,
+        until: Moment,
+        ending: Ending,
+    ) {
+        let held = RunEvent::AttemptHeld {
+            attempt,
+            until,
+            ending,
+        };
+        let event = self.apply_now(key, held);
+        self.record(event.into_iter().collect(), Then::Nothing);
     }
 
     pub(super) fn attempt_started(&mut self, key: RunKey, attempt: u32, at: Moment) {

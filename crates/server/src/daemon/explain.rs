@@ -1,8 +1,7 @@
 //! Explains why a run waits, and what the machine is doing.
 
-use super::clients::refuse;
-use super::far::Order;
-use super::{Daemon, Replies};
+use super::Daemon;
+use super::far::FarRequest;
 use towline_backends::local::render::Need;
 use towline_core::RunId;
 use towline_core::cluster::{Facts, NodeFacts};
@@ -10,21 +9,20 @@ use towline_core::quantity::Memory;
 use towline_wire::daemon::{Explanation, RefusalKind, Reply};
 
 impl Daemon {
-    pub(super) fn explain(&mut self, run: &RunId, replies: Replies) {
+    pub(super) fn explain(&mut self, run: &RunId, connection: u64) {
         match self.queue.key(run).and_then(|key| self.run_of(key)) {
-            None => refuse(&replies, RefusalKind::NotFound, "the run does not wait"),
+            None => self.refuse(connection, RefusalKind::NotFound, "the run does not wait"),
             Some(found) if found.far.is_some() => {
-                let far = self.far_run(run);
-                self.ask_far(run, None, replies, |replies| Order::Explain {
-                    run: far,
-                    replies,
-                });
+                self.ask_far(connection, run.clone(), FarRequest::Explain);
             }
-            Some(found) => self.explain_here(found, &replies),
+            Some(found) => {
+                let explanation = self.explain_here(found);
+                self.reply(connection, Reply::Explained(explanation));
+            }
         }
     }
 
-    fn explain_here(&self, run: &super::queue::Run, replies: &Replies) {
+    fn explain_here(&self, run: &super::queue::Run) -> Explanation {
         let ahead = self
             .queue
             .waiting()
@@ -44,12 +42,12 @@ impl Daemon {
             .map(|other| other.id.clone())
             .collect();
         let text = self.waiting_text(run, free, &waits_for, ahead);
-        let _ = replies.send(Reply::Explained(Explanation {
+        Explanation {
             ahead,
             waits_for,
             held_by,
             text,
-        }));
+        }
     }
 
     fn waiting_text(
@@ -61,10 +59,10 @@ impl Daemon {
     ) -> String {
         let mut text = match (run.state.runner.is_some(), waits_for.is_empty(), ahead) {
             (true, ..) => "it is being started".to_owned(),
-            (false, true, _) if self.runners.trouble().is_some() => {
+            (false, true, _) if self.runners.trouble.is_some() => {
                 format!(
                     "no runner can be started, and the daemon tries again: {}",
-                    self.runners.trouble().unwrap_or_default()
+                    self.runners.trouble.as_deref().unwrap_or_default()
                 )
             }
             (false, true, 0) => "it starts in a moment".to_owned(),
@@ -141,7 +139,7 @@ impl Daemon {
             gpu
         });
         let node = NodeFacts {
-            name: towline_host::surroundings::host_name(),
+            name: self.settings.host.clone(),
             cpus: self.machine.cpus,
             cpus_used: self.machine.cpus - free.cpus,
             memory: self.machine.memory,

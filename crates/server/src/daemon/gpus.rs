@@ -1,95 +1,69 @@
 //! Queries the GPUs in the background, often enough to notice those that other users keep busy.
 
-use super::{Daemon, Message, Replies};
-use crate::machine::look_at_gpus;
-use std::time::{Duration, Instant};
+use super::{Daemon, Effect};
+use std::time::Duration;
 use towline_core::cluster::GpuFacts;
 use towline_wire::daemon::Reply;
 
 /// How old the facts about GPUs may be when a run gets one.
 const GPU_LOOK_LIFETIME: Duration = Duration::from_secs(5);
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct GpuWatch {
-    seen: Option<Instant>,
-    looking: bool,
+    seen: Option<Duration>,
+    is_looking: bool,
     /// Clients that asked for facts and wait for the query.
-    waiting: Vec<Replies>,
+    waiting: Vec<u64>,
 }
 
 impl GpuWatch {
-    pub(super) fn forget(&mut self) {
+    pub(super) const fn forget(&mut self) {
         self.seen = None;
     }
-    fn is_fresh(&self) -> bool {
+    fn is_fresh(&self, now: Duration) -> bool {
         self.seen
-            .is_some_and(|seen| seen.elapsed() < GPU_LOOK_LIFETIME)
+            .is_some_and(|seen| now.saturating_sub(seen) < GPU_LOOK_LIFETIME)
     }
 }
 
 impl Daemon {
     /// Whether the known facts are fresh enough to assign GPUs. If not, a query is started.
     pub(super) fn gpus_are_known(&mut self) -> bool {
-        if self.machine.gpus.is_empty() || self.gpus.is_fresh() {
-            return true;
+        let is_known = self.machine.gpus.is_empty() || self.gpus.is_fresh(self.now.steady);
+        if !is_known {
+            self.look_at_gpus_if_needed();
         }
-        if self.queue.waiting().any(|waiting| waiting.need.gpus > 0) {
-            self.look();
-        }
-        false
+        is_known
     }
 
     pub(super) fn look_at_gpus_if_needed(&mut self) {
         if !self.machine.gpus.is_empty()
-            && !self.gpus.is_fresh()
+            && !self.gpus.is_fresh(self.now.steady)
             && self.queue.waiting().any(|waiting| waiting.need.gpus > 0)
         {
-            self.look();
+            self.look_at_gpus();
         }
     }
 
-    fn look(&mut self) {
-        if self.gpus.looking {
-            return;
-        }
-        self.gpus.looking = true;
-        let (limits, inbox) = (self.machine.limits, self.inbox.clone());
-        let looking = std::thread::Builder::new()
-            .name("gpus".into())
-            .spawn(move || {
-                let found = look_at_gpus(limits, &is_ours);
-                let _ = inbox.send(Message::GpusSeen(found));
-            });
-        if looking.is_err() {
-            // No thread can be started, so this one does it. (Tokio's own `spawn_blocking` would
-            // panic.)
-            self.gpus_seen(look_at_gpus(limits, &is_ours));
+    fn look_at_gpus(&mut self) {
+        if !std::mem::replace(&mut self.gpus.is_looking, true) {
+            self.effect(Effect::LookAtGpus(self.machine.limits));
         }
     }
 
     pub(super) fn gpus_seen(&mut self, found: Vec<GpuFacts>) {
-        self.gpus.looking = false;
-        self.gpus.seen = Some(Instant::now());
+        self.gpus.is_looking = false;
+        self.gpus.seen = Some(self.now.steady);
         self.machine.gpus = found;
         self.unsettled = true;
         let facts = self.machine_facts();
-        for replies in self.gpus.waiting.drain(..) {
-            let _ = replies.send(Reply::Facts(facts.clone()));
+        for connection in std::mem::take(&mut self.gpus.waiting) {
+            self.reply(connection, Reply::Facts(facts.clone()));
         }
     }
 
-    pub(super) fn facts(&mut self, replies: Replies) {
-        self.gpus.waiting.push(replies);
-        self.look();
+    pub(super) fn facts(&mut self, connection: u64) {
+        self.gpus.waiting.push(connection);
+        self.look_at_gpus();
     }
-}
-
-/// Whether a process belongs to one of our runs: such a process has the run's id in its
-/// environment.
-fn is_ours(pid: i32) -> bool {
-    std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|bytes| {
-        bytes
-            .split(|byte| *byte == 0)
-            .any(|entry| entry.starts_with(b"TOW_RUN_ID="))
-    })
 }

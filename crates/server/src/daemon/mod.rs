@@ -1,132 +1,52 @@
-//! The daemon's one task: it owns all state and handles one message at a time.
+//! The daemon as a value. [`Daemon::step`] takes one input and the time, and returns effects. It
+//! touches no clock, socket, process or disk; the [shell](crate::shell) does.
 
 mod adopt;
 mod cancel;
 mod clients;
 mod dispatch;
+mod effect;
 mod ended;
 mod explain;
 mod far;
 mod gpus;
+mod input;
+mod ledger;
+mod machine;
+mod orders;
 mod queue;
-mod repeats;
-mod reserve;
 mod runners;
-mod startup;
+mod settings;
 mod submit;
-mod tunnels;
 mod watch;
-mod workspaces;
 
-pub use far::{Opener, bring_code};
-pub use startup::daemon_main;
+pub use effect::{Assign, Effect, Orphans};
+pub use input::{Found, FoundRun, FoundRunner, Input, Now};
+pub use ledger::{Answer, EventWrite, Query, StoredRun, Submission, Write, Written};
+pub use machine::Hardware;
+pub use orders::{Order, Report};
+pub use settings::Settings;
 
-use crate::ledger::{Ledger, Write, Written};
-use crate::machine::Machine;
+use ledger::{Ledger, Outcome, Progress, ReadThen, WriteThen};
+use machine::Machine;
 use queue::{Queue, Run};
 use runners::Runners;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 use submit::FirstStart;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
-use towline_core::cluster::GpuFacts;
+use towline_core::cluster::RunRef;
 use towline_core::event::{Recorded, RunEvent};
 use towline_core::plan::Plan;
 use towline_core::state::{RunState, Step, reduce};
 use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 use towline_engine::history::RunKey;
-use towline_wire::daemon::{Hello, Reply};
-use towline_wire::journal::JournalRecord;
-use towline_wire::layout::StateFolder;
-use towline_wire::runner::FromRunner;
+use towline_wire::daemon::{Limits, Reply};
 use watch::Watchers;
 
-type Replies = UnboundedSender<Reply>;
-
-/// Everything that the daemon reacts to.
-enum Message {
-    Asked {
-        connection: u64,
-        hello: Box<Hello>,
-        replies: Replies,
-    },
-    HungUp {
-        connection: u64,
-    },
-    Submitted {
-        plan: Arc<Plan>,
-        first: Option<Box<FirstStart>>,
-        replies: Replies,
-        result: Result<Vec<Written>>,
-    },
-    CancelWritten {
-        cancelled: Cancelled,
-        replies: Replies,
-        result: Result<Vec<Written>>,
-    },
-    Forgotten {
-        runs: Vec<RunId>,
-        replies: Replies,
-        result: Result<Vec<Written>>,
-    },
-    /// Events are in the history: watchers may be told.
-    Recorded {
-        events: Vec<Announced>,
-        result: Result<Vec<Written>>,
-        then: Then,
-    },
-    PlanRead {
-        chosen: Chosen,
-        plan: Result<Option<Arc<Plan>>>,
-    },
-    WatchStates {
-        connection: u64,
-        replies: Replies,
-        logs: bool,
-        states: Result<Vec<(RunId, Option<RunState>)>>,
-    },
-    Observed {
-        replies: Replies,
-        states: Result<Vec<Option<RunState>>>,
-    },
-    Runner {
-        name: String,
-        message: FromRunner,
-    },
-    RunnerGone {
-        name: String,
-    },
-    RunnerAdopted {
-        name: String,
-        control: UnboundedSender<towline_wire::runner::ToRunner>,
-    },
-    /// The runner's journal is unlocked: what it says is final.
-    Settled {
-        name: String,
-        records: Vec<JournalRecord>,
-    },
-    /// The processes that a dead runner left are dead too.
-    OrphansEnded {
-        key: RunKey,
-        attempt: u32,
-    },
-    GpusSeen(Vec<GpuFacts>),
-    JournalsRemoved,
-    Far {
-        cluster: String,
-        word: far::Word,
-    },
-    Tunnel {
-        name: String,
-        word: tunnels::TunnelEvent,
-    },
-    Tick,
-    Leave,
-}
-
 /// An event to be written into the history and then sent to watchers.
+#[derive(Debug)]
 struct Announced {
     key: RunKey,
     run: RunId,
@@ -138,14 +58,14 @@ struct Announced {
 /// An attempt and the runner that was chosen for it. While this is written the runner may die, and
 /// the attempt may go to another one.
 #[derive(Debug, Clone)]
-struct Chosen {
-    key: RunKey,
-    attempt: u32,
-    runner: String,
+pub struct Chosen {
+    pub key: RunKey,
+    pub attempt: u32,
+    pub runner: String,
 }
 
 /// What to do once events are in the history.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 enum Then {
     Nothing,
     Dispatch(Chosen),
@@ -154,114 +74,148 @@ enum Then {
 }
 
 /// A cancel request, sorted by what is to be done.
+#[derive(Debug, Default)]
 struct Cancelled {
     asked: Vec<RunId>,
     already_ended: Vec<RunId>,
     to_stop: Vec<RunKey>,
     /// The runs on far clusters, by cluster.
-    far: std::collections::BTreeMap<String, Vec<towline_core::cluster::RunRef>>,
+    far: BTreeMap<String, Vec<RunRef>>,
     events: Vec<Announced>,
 }
 
-struct Daemon {
-    state: StateFolder,
-    ledger: Ledger<Message>,
-    inbox: UnboundedSender<Message>,
+/// The daemon's whole memory, and the effects of the present step.
+#[derive(Debug)]
+pub struct Daemon {
+    settings: Settings,
+    now: Now,
+    effects: Vec<Effect>,
+    ledger: Ledger,
     machine: Machine,
     gpus: gpus::GpuWatch,
     queue: Queue,
     runners: Runners,
     plans: HashMap<RunId, Arc<Plan>>,
-    far: far::FarClusters,
-    tunnels: tunnels::Tunnels,
-    workspaces: workspaces::Workspaces,
     /// Far runs that have ended and whose clusters have not been told yet.
     ended_far: Vec<(String, RunId)>,
+    /// The clusters that fetch logs for clients, by connection.
+    fetching: HashMap<u64, String>,
     watchers: Watchers,
     connections: usize,
-    begun: Moment,
-    last_activity: Instant,
-    grace_millis: u64,
-    collect_seconds: u64,
+    last_activity: Duration,
     /// Parts of the machine reserved for submissions that are being written.
     reserved: Vec<crate::schedule::Holding>,
     /// Something changed that may let a run start.
     unsettled: bool,
-    /// Disk space to release when the disk is full.
-    reserve: reserve::Reserve,
+    /// Disk space is held, to be released when the disk is full.
+    has_reserve: bool,
     /// The history cannot be written, and the log says so.
-    stalled: bool,
+    is_stalled: bool,
     /// Set when the last start failed.
     paused_starts: Option<dispatch::PausedStarts>,
-    leaving: bool,
 }
 
 impl Daemon {
-    async fn run(&mut self, mut messages: UnboundedReceiver<Message>) {
-        self.schedule();
-        self.write_down();
-        self.runners.keep_one_waiting();
-        while let Some(message) = messages.recv().await {
-            self.take(message);
-            while let Ok(message) = messages.try_recv() {
-                self.take(message);
-            }
-            self.write_down();
-            if self.leaving {
-                return self.tunnels.say_goodbye();
-            }
+    /// A daemon that knows nothing yet. Its first input is [`Input::Begin`].
+    pub fn new(settings: Settings, hardware: Hardware, limits: Limits, now: Now) -> Self {
+        Self {
+            settings,
+            now,
+            effects: Vec::new(),
+            ledger: Ledger::default(),
+            machine: Machine::new(hardware, limits),
+            gpus: gpus::GpuWatch::default(),
+            queue: Queue::default(),
+            runners: Runners::default(),
+            plans: HashMap::new(),
+            ended_far: Vec::new(),
+            fetching: HashMap::new(),
+            watchers: Watchers::default(),
+            connections: 0,
+            last_activity: now.steady,
+            reserved: Vec::new(),
+            unsettled: false,
+            has_reserve: false,
+            is_stalled: false,
+            paused_starts: None,
         }
     }
 
-    fn take(&mut self, message: Message) {
-        match message {
-            Message::Asked {
+    /// Takes one input. Returns what is to be done, in this order.
+    pub fn step(&mut self, input: Input, now: Now) -> Vec<Effect> {
+        self.now = now;
+        self.take(input);
+        std::mem::take(&mut self.effects)
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Begin(found) => self.begin(*found),
+            Input::Ready => self.ready(),
+            Input::Asked {
                 connection,
                 hello,
-                replies,
-            } => self.asked(connection, *hello, replies),
-            Message::HungUp { connection } => self.hung_up(connection),
-            Message::Submitted {
-                plan,
-                first,
-                replies,
-                result,
-            } => self.submitted(&plan, first, &replies, result),
-            Message::CancelWritten {
-                cancelled,
-                replies,
-                result,
-            } => self.cancel_written(cancelled, &replies, result),
-            Message::Forgotten {
-                runs,
-                replies,
-                result,
-            } => Self::forgotten(runs, &replies, result),
-            Message::Recorded {
-                events,
-                result,
-                then,
-            } => self.recorded(events, result, then),
-            Message::PlanRead { chosen, plan } => self.plan_read(&chosen, plan),
-            Message::WatchStates {
-                connection,
-                replies,
-                logs,
-                states,
-            } => self.watch_states(connection, replies, logs, states),
-            Message::Observed { replies, states } => Self::observed(&replies, states),
-            Message::Runner { name, message } => self.runner_said(&name, message),
-            Message::RunnerGone { name } => self.runner_gone(&name),
-            Message::RunnerAdopted { name, control } => self.runners.adopted(name, control),
-            Message::Settled { name, records } => self.runner_settled(&name, &records),
-            Message::OrphansEnded { key, attempt } => self.orphans_ended(key, attempt),
-            Message::GpusSeen(found) => self.gpus_seen(found),
-            Message::JournalsRemoved => {}
-            Message::Far { cluster, word } => self.far_said(&cluster, word),
-            Message::Tunnel { name, word } => self.tunnels.said(&name, word),
-            Message::Tick => self.tick(),
-            Message::Leave => self.leaving = true,
+                limits_are_possible,
+            } => self.asked(connection, *hello, limits_are_possible),
+            Input::HungUp { connection } => self.hung_up(connection),
+            Input::Committed(result) => {
+                let progress = self.ledger.committed(result);
+                self.go_on(progress);
+            }
+            Input::Answered(answer) => {
+                let progress = self.ledger.answered(answer);
+                self.go_on(progress);
+            }
+            Input::RunnerStarted { name } => self.runner_started(&name),
+            Input::RunnerNotStarted { name, why } => self.runner_not_started(&name, &why),
+            Input::RunnerReached { name } => self.runners.reached(&name),
+            Input::Runner { name, message } => self.runner_said(&name, message),
+            Input::RunnerGone { name } => self.runner_gone(&name),
+            Input::JournalRead {
+                name,
+                carrying,
+                records,
+            } => self.journal_read(&name, carrying, records),
+            Input::Settled { name, records } => self.runner_settled(&name, &records),
+            Input::OrphansEnded { key, attempt } => self.orphans_ended(key, attempt),
+            Input::NotAssigned { chosen, error } => self.not_assigned(&chosen, &error),
+            Input::GpusSeen(found) => self.gpus_seen(found),
+            Input::ReserveKept(is_held) => self.has_reserve = is_held,
+            Input::Far { cluster, report } => self.far_said(&cluster, report),
+            Input::ClusterRestarted { cluster } => self.take_up_far(&cluster),
+            Input::Tick { is_needed } => self.tick(is_needed),
+            Input::Flush => self.write_down(),
         }
+    }
+
+    fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn log(&mut self, text: String) {
+        self.effect(Effect::Log(text));
+    }
+
+    fn pass(&mut self, point: &'static str) {
+        self.effect(Effect::Pass(point));
+    }
+
+    /// Sends the only reply, or the last one.
+    fn reply(&mut self, connection: u64, reply: Reply) {
+        self.effect(Effect::Reply {
+            connection,
+            reply: Box::new(reply),
+            is_last: true,
+        });
+    }
+
+    /// Sends a reply that others follow.
+    fn tell(&mut self, connection: u64, reply: Reply) {
+        self.effect(Effect::Reply {
+            connection,
+            reply: Box::new(reply),
+            is_last: false,
+        });
     }
 
     /// Applies an event by the one transition function. `None` if there is nothing to write.
@@ -281,42 +235,125 @@ impl Daemon {
             }
             Ok(Step::Ignored) => None,
             Err(illegal) => {
-                log(&format!("{}: {illegal}", run.id));
+                let text = format!("{}: {illegal}", run.id);
+                self.log(text);
                 None
             }
         }
     }
 
-    /// Writes all pending changes into the history, then does what follows from them.
+    /// The same, with the present time.
+    fn apply_now(&mut self, key: RunKey, event: RunEvent) -> Option<Announced> {
+        self.apply(key, event, self.now.wall)
+    }
+
+    /// Writes all pending changes into the history. What follows from them comes with the answer.
     fn write_down(&mut self) {
-        loop {
-            if self.unsettled {
-                self.schedule();
+        if self.ledger.is_flushing() {
+            return;
+        }
+        if self.unsettled {
+            self.schedule();
+        }
+        if self.ledger.stalled().is_some() && std::mem::take(&mut self.has_reserve) {
+            self.effect(Effect::ReleaseReserve);
+            self.ledger.retry();
+        }
+        if !self.ledger.has_work() {
+            return self.note_stall();
+        }
+        let progress = self.ledger.begin();
+        self.go_on(progress);
+    }
+
+    /// Goes on with a flush: the next commit or read, or what follows from all of them.
+    fn go_on(&mut self, progress: Progress) {
+        match progress {
+            Progress::Call(call) => self.effect(call),
+            Progress::Done(outcomes) => {
+                for outcome in outcomes {
+                    match outcome {
+                        Outcome::Wrote(then, result) => self.wrote(then, result),
+                        Outcome::Read(then, answer) => self.read(then, answer),
+                    }
+                }
+                self.write_down();
             }
-            if self.ledger.stalled().is_some() && self.reserve.give_up() {
-                self.ledger.retry();
+        }
+    }
+
+    fn wrote(&mut self, then: WriteThen, result: Result<Vec<Written>>) {
+        match then {
+            WriteThen::Submitted {
+                plan,
+                first,
+                connection,
+            } => self.submitted(&plan, first, connection, result),
+            WriteThen::Cancelled {
+                cancelled,
+                connection,
+            } => self.cancel_written(*cancelled, connection, result),
+            WriteThen::Forgotten { runs, connection } => self.forgotten(runs, connection, result),
+            WriteThen::Recorded { events, then } => self.recorded(events, result, then),
+            WriteThen::RemoveJournals { runners } => {
+                if result.is_ok() {
+                    self.effect(Effect::RemoveJournals { runners });
+                }
             }
-            if !self.ledger.has_work() {
-                return self.note_stall();
+        }
+    }
+
+    fn read(&mut self, then: ReadThen, answer: Answer) {
+        match (then, answer) {
+            (
+                ReadThen::Watch {
+                    connection,
+                    runs,
+                    logs,
+                },
+                Answer::States(states),
+            ) => self.watch_states(connection, runs, logs, states),
+            (ReadThen::Observe { connection }, Answer::States(states)) => {
+                self.observed(connection, states);
             }
-            for message in self.ledger.flush() {
-                self.take(message);
+            (ReadThen::Dispatch(chosen), Answer::Plan(plan)) => self.plan_read(&chosen, plan),
+            (
+                ReadThen::SubmitFar {
+                    cluster,
+                    submission,
+                    again,
+                },
+                Answer::Plan(plan),
+            ) => self.far_plan_read(&cluster, &submission, again, plan),
+            (
+                ReadThen::AskFar {
+                    connection,
+                    run,
+                    request,
+                },
+                Answer::Run(stored),
+            ) => self.ask_stored(connection, &run, request, stored),
+            (ReadThen::ForgetFar, Answer::FarRuns(runs)) => self.forget_far(runs),
+            (ReadThen::CancelFar { cluster, runs }, _) => {
+                self.order(cluster, Order::Cancel { runs });
             }
+            (ReadThen::Refreshed { connection }, _) => self.reply(connection, Reply::Refreshed),
+            (then, answer) => self.log(format!("{answer:?} is no answer to {then:?}")),
         }
     }
 
     /// Logs, once each, that the history cannot be written, and that it can be again.
     fn note_stall(&mut self) {
         let stalled = self.ledger.stalled().map(ToString::to_string);
-        match (&stalled, self.stalled) {
-            (Some(why), false) => log(&format!(
+        match (&stalled, self.is_stalled) {
+            (Some(why), false) => self.log(format!(
                 "the history is not written until this is fixed: {why}"
             )),
-            (None, true) => log("the history can be written again"),
+            (None, true) => self.log("the history can be written again".to_owned()),
             _ => {}
         }
-        self.stalled = stalled.is_some();
-        if self.stalled {
+        self.is_stalled = stalled.is_some();
+        if self.is_stalled {
             self.stop_unwritten();
         }
     }
@@ -336,23 +373,19 @@ impl Daemon {
     fn write_events(&mut self, events: Vec<Announced>, then: Then) {
         let writes = events.iter().map(write_of).collect();
         self.ledger
-            .write(writes, false, move |result| Message::Recorded {
-                events,
-                result,
-                then,
-            });
+            .write(writes, false, WriteThen::Recorded { events, then });
     }
 
     fn recorded(&mut self, events: Vec<Announced>, result: Result<Vec<Written>>, then: Then) {
         match result {
             Ok(written) => self.announce(events, &written),
-            Err(error) => log(&format!("the history could not be written: {error}")),
+            Err(error) => self.log(format!("the history could not be written: {error}")),
         }
         match then {
             Then::Nothing => {}
             Then::Dispatch(chosen) => self.dispatch_written(chosen),
             Then::Preempt { key } => self.preempt_written(key),
-            Then::DropSecrets { submission } => self.drop_secrets(&submission),
+            Then::DropSecrets { submission } => self.effect(Effect::DropSecrets { submission }),
         }
     }
 
@@ -362,10 +395,8 @@ impl Daemon {
                 continue;
             };
             match announced.event {
-                RunEvent::Ended { .. } => towline_host::crash::pass("daemon.ended.committed"),
-                RunEvent::AttemptEnded { .. } => {
-                    towline_host::crash::pass("daemon.requeue.committed");
-                }
+                RunEvent::Ended { .. } => self.pass("daemon.ended.committed"),
+                RunEvent::AttemptEnded { .. } => self.pass("daemon.requeue.committed"),
                 _ => {}
             }
             let recorded = Recorded {
@@ -374,32 +405,26 @@ impl Daemon {
                 at: announced.at,
                 event: announced.event,
             };
-            self.watchers
-                .tell(announced.key, &recorded, &announced.state);
+            self.tell_watchers(announced.key, &recorded, &announced.state);
         }
     }
 
-    fn tick(&mut self) {
+    fn tick(&mut self, is_needed: bool) {
         self.look_at_gpus_if_needed();
-        self.runners.trim(self.queue.is_empty());
+        self.trim_runners();
         self.continue_stopped_runners();
         self.ledger.retry();
-        if !self.stalled {
-            self.reserve.keep();
+        if !self.is_stalled && !self.has_reserve {
+            self.effect(Effect::KeepReserve);
         }
-        self.tunnels.tick();
-        self.look_at_workspaces();
-        self.runners.remove_journals(&mut self.ledger);
+        self.remove_journals();
         // A daemon that exits now would lose what is not written yet.
-        let idle = self.queue.is_empty()
-            && self.ledger.is_empty()
-            && self.connections == 0
-            && self.workspaces.is_empty()
-            && self.tunnels.is_empty();
-        if !idle {
-            self.last_activity = Instant::now();
-        } else if self.last_activity.elapsed() > startup::idle_time() {
-            self.leaving = true;
+        let is_idle =
+            self.queue.is_empty() && self.ledger.is_empty() && self.connections == 0 && !is_needed;
+        if !is_idle {
+            self.last_activity = self.now.steady;
+        } else if self.now.steady.saturating_sub(self.last_activity) > self.settings.idle_time {
+            self.effect(Effect::Leave);
         }
         if !self.queue.is_empty() {
             self.unsettled = true;
@@ -412,29 +437,10 @@ impl Daemon {
 }
 
 fn write_of(event: &Announced) -> Write {
-    Write::Event {
+    Write::Event(Box::new(EventWrite {
         key: event.key,
         event: event.event.clone(),
         state: event.state.clone(),
         at: event.at,
-    }
-}
-
-fn now() -> Moment {
-    towline_host::clock::now()
-}
-
-/// Writes a line to the daemon's log. Never contains a job's variables. A repeated line is written
-/// more and more rarely.
-fn log(text: &str) {
-    use std::io::Write;
-    static REPEATS: std::sync::Mutex<repeats::Repeats> =
-        std::sync::Mutex::new(repeats::Repeats::new());
-    let line = REPEATS.lock().map_or_else(
-        |_| Some(text.to_owned()),
-        |mut repeats| repeats.line(text, Instant::now()),
-    );
-    if let Some(line) = line {
-        let _ = writeln!(std::io::stderr(), "{} {line}", now());
-    }
+    }))
 }

@@ -113,6 +113,12 @@ impl Queue {
     pub(super) fn waiting(&self) -> impl Iterator<Item = &Waiting> {
         self.waiting.values()
     }
+    /// Whether a run waits to be started.
+    pub(super) fn is_waiting(&self, key: RunKey) -> bool {
+        let place = |run: &Run| (Reverse(run.tier), key);
+        let run = self.runs.get(&key);
+        run.is_some_and(|run| self.waiting.contains_key(&place(run)))
+    }
     pub(super) fn waiting_count(&self) -> usize {
         self.waiting.len()
     }

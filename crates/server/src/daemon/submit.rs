@@ -1,12 +1,9 @@
 //! Accepts a submission: it is written to disk, then answered, then scheduled.
 
-use super::clients::{refuse, refuse_with};
+use super::ledger::{Submission, Write, WriteThen, Written};
 use super::queue::Run;
-use super::{Chosen, Daemon, Message, Replies, log, now};
-use crate::ledger::{Write, Written};
-use crate::machine::Machine;
+use super::{Chosen, Daemon, Effect, FoundRun};
 use crate::schedule::{Holding, Waiting};
-use std::fs;
 use std::sync::Arc;
 use towline_backends::local::render;
 use towline_core::config::MAX_LOCAL_GPUS;
@@ -16,9 +13,7 @@ use towline_core::redact::SecretSet;
 use towline_core::resolve::Resolved;
 use towline_core::state::{Phase, RunState, Step, reduce};
 use towline_core::{Error, Result, RunId};
-use towline_engine::history::{ActiveRun, RunKey};
-use towline_host::crash;
-use towline_host::once::replace;
+use towline_engine::history::RunKey;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 
@@ -33,6 +28,7 @@ fn queued() -> RunState {
 }
 
 /// A run that starts with its submission: its start intent is in the same commit.
+#[derive(Debug)]
 pub(super) struct FirstStart {
     runner: String,
     event: RunEvent,
@@ -40,8 +36,8 @@ pub(super) struct FirstStart {
 }
 
 impl Daemon {
-    pub(super) fn submit(&mut self, submit: Submit, replies: Replies) {
-        crash::pass("daemon.submit.received");
+    pub(super) fn submit(&mut self, submit: Submit, limits_are_possible: bool, connection: u64) {
+        self.pass("daemon.submit.received");
         let Submit {
             plan,
             secrets,
@@ -49,101 +45,82 @@ impl Daemon {
             cluster,
         } = submit;
         if plan.version != PLAN_VERSION || plan.runs.is_empty() {
-            return refuse(
-                &replies,
-                RefusalKind::Refused,
-                "another version of tow made the plan",
-            );
+            let message = "another version of tow made the plan";
+            return self.refuse(connection, RefusalKind::Refused, message);
         }
         if let Some(cluster) = cluster {
-            return self.submit_to(&cluster, plan, &secrets.0, replies);
+            return self.submit_to(cluster, plan, secrets.0, connection);
         }
-        if plan
-            .resolved
-            .limits
-            .as_ref()
-            .is_some_and(|limits| !towline_host::limits::can_give(limits))
-        {
+        if !limits_are_possible {
             // A shell with lower limits started this daemon, and only a privileged process could
             // raise them again. The submitter starts the next daemon.
-            refuse(
-                &replies,
+            self.refuse(
+                connection,
                 RefusalKind::Leaving,
                 "this daemon was started with a higher nice value or lower limits than the run is \
                     to have",
             );
-            return self.leave();
+            return self.effect(Effect::Leave);
         }
         self.set_limits(limits);
         let need = render::need(&plan.resolved.shape, self.machine.cpus);
         if let Err(error) = render::check_fits(&need, &self.machine.whole()) {
-            return refuse_with(&replies, &error);
-        }
-        if let Err(error) = self.keep_secrets(&plan.id, &secrets.0) {
-            return refuse(
-                &replies,
-                RefusalKind::Refused,
-                format!("the secrets cannot be stored: {error}"),
-            );
+            return self.refuse_with(connection, &error);
         }
         let plan = Arc::new(plan);
-        self.keep_plan(plan.clone());
         let first = self.start_at_once(&plan, need);
         let intent = first
             .as_ref()
             .map(|first| Box::new((first.event.clone(), first.state.clone())));
-        let write = Write::Submit {
-            plan: plan.clone(),
+        let submission = Submission {
+            plan,
             state: queued(),
-            at: now(),
+            at: self.now.wall,
             intent,
+            secrets: secrets.0,
+            cluster: None,
         };
-        self.ledger
-            .write(vec![write], true, move |result| Message::Submitted {
-                plan,
-                first,
-                replies,
-                result,
-            });
+        self.write_submission(submission, first, connection);
     }
 
     /// Accepts a submission to a far cluster: it is written to disk, then answered, then sent.
     fn submit_to(
         &mut self,
-        cluster: &NamedCluster,
+        cluster: NamedCluster,
         plan: Plan,
-        secrets: &SecretSet,
-        replies: Replies,
+        secrets: SecretSet,
+        connection: u64,
     ) {
-        if let Err(error) = self.keep_cluster(cluster) {
-            return refuse_with(&replies, &error);
-        }
-        if let Err(error) = self.keep_secrets(&plan.id, secrets) {
-            return refuse(
-                &replies,
-                RefusalKind::Refused,
-                format!("the secrets cannot be stored: {error}"),
-            );
-        }
-        let plan = Arc::new(plan);
-        self.keep_plan(plan.clone());
         let state = RunState {
             phase: Phase::Staging,
             ..RunState::default()
         };
-        let write = Write::Submit {
-            plan: plan.clone(),
+        let submission = Submission {
+            plan: Arc::new(plan),
             state,
-            at: now(),
+            at: self.now.wall,
             intent: None,
+            secrets,
+            cluster: Some(cluster),
+        };
+        self.write_submission(submission, None, connection);
+    }
+
+    fn write_submission(
+        &mut self,
+        submission: Submission,
+        first: Option<Box<FirstStart>>,
+        connection: u64,
+    ) {
+        let plan = submission.plan.clone();
+        self.keep_plan(plan.clone());
+        let then = WriteThen::Submitted {
+            plan,
+            first,
+            connection,
         };
         self.ledger
-            .write(vec![write], true, move |result| Message::Submitted {
-                plan,
-                first: None,
-                replies,
-                result,
-            });
+            .write(vec![Write::Submit(Box::new(submission))], true, then);
     }
 
     /// Whether the one run of this submission can start now, before all others. Its part of the
@@ -163,8 +140,8 @@ impl Daemon {
             limit: None,
         };
         let (_, gpus) = self.decide([&waiting]).start.pop()?;
-        let runner = self.runners.take_if_idle()?;
-        crash::pass("daemon.dispatch.before");
+        let runner = self.runners.take_idle()?;
+        self.pass("daemon.dispatch.before");
         let event = RunEvent::AttemptIntent {
             attempt: 1,
             runner: runner.clone(),
@@ -193,7 +170,7 @@ impl Daemon {
         &mut self,
         plan: &Arc<Plan>,
         first: Option<Box<FirstStart>>,
-        replies: &Replies,
+        connection: u64,
         result: Result<Vec<Written>>,
     ) {
         if first.is_some() {
@@ -207,10 +184,10 @@ impl Daemon {
                     .err()
                     .unwrap_or_else(|| Error::bug("the history gave no keys"));
                 self.give_up(&plan.id, first);
-                return refuse_with(replies, &error);
+                return self.refuse_with(connection, &error);
             }
         };
-        crash::pass("daemon.submit.committed");
+        self.pass("daemon.submit.committed");
         match keys {
             Some(keys) => self.enqueue(plan, &keys, first),
             // Sent twice: the history has it already. Its secrets are removed unless the run is
@@ -218,10 +195,9 @@ impl Daemon {
             None if self.queue.is_open(&plan.id) => self.put_back_first(first),
             None => self.give_up(&plan.id, first),
         }
-        let _ = replies.send(Reply::Submitted {
-            runs: plan.runs.iter().map(|run| run.id.clone()).collect(),
-        });
-        crash::pass("daemon.submit.answered");
+        let runs = plan.runs.iter().map(|run| run.id.clone()).collect();
+        self.reply(connection, Reply::Submitted { runs });
+        self.pass("daemon.submit.answered");
     }
 
     fn enqueue(&mut self, plan: &Arc<Plan>, keys: &[RunKey], mut first: Option<Box<FirstStart>>) {
@@ -258,7 +234,7 @@ impl Daemon {
             made.state = first.state;
             self.runners.assign(&first.runner, *key, 1);
             self.queue.insert(made);
-            crash::pass("daemon.dispatch.committed");
+            self.pass("daemon.dispatch.committed");
             if self.runners.is_there(&first.runner) {
                 self.plan_read(
                     &Chosen {
@@ -277,7 +253,9 @@ impl Daemon {
 
     fn give_up(&mut self, id: &RunId, first: Option<Box<FirstStart>>) {
         self.put_back_first(first);
-        self.drop_secrets(id);
+        self.effect(Effect::DropSecrets {
+            submission: id.clone(),
+        });
     }
 
     fn put_back_first(&mut self, first: Option<Box<FirstStart>>) {
@@ -293,35 +271,28 @@ impl Daemon {
         self.plans.insert(plan.id.clone(), plan);
     }
 
-    /// Loads the runs that an earlier daemon left in the history.
-    pub(super) fn load(&mut self, active: Vec<ActiveRun>) -> Result<()> {
-        let mut last: Option<(RunId, Resolved, Option<String>)> = None;
-        for run in active {
-            if last.as_ref().is_none_or(|(id, ..)| *id != run.submission) {
-                let Some(submission) = self.ledger.history().submission(&run.submission)? else {
-                    continue;
-                };
-                let far = (!submission.plan.is_here()).then_some(submission.plan.cluster);
-                last = Some((run.submission.clone(), submission.plan.resolved, far));
-            }
-            let Some((_, resolved, far)) = &last else {
-                continue;
-            };
+    /// Loads the runs that an earlier daemon left in the history, and removes secrets that no run
+    /// needs.
+    pub(super) fn load(&mut self, runs: Vec<FoundRun>, secrets: Vec<RunId>) {
+        for FoundRun { run, resolved, far } in runs {
             let mut loaded = make_run(
                 run.key,
                 run.id,
                 run.submission,
                 run.parameters,
-                resolved,
+                &resolved,
                 self.machine.cpus,
             );
             loaded.started = run.started;
             loaded.state = run.state;
-            loaded.far.clone_from(far);
+            loaded.far = far;
             self.queue.insert(loaded);
         }
-        self.drop_orphaned_secrets();
-        Ok(())
+        for submission in secrets {
+            if !self.queue.is_open(&submission) {
+                self.effect(Effect::DropSecrets { submission });
+            }
+        }
     }
 
     /// Sets the machine's limits, and stores them so that the next daemon has them before any
@@ -330,60 +301,10 @@ impl Daemon {
         // An older client may have accepted a larger number.
         limits.gpus = limits.gpus.map(|gpus| gpus.min(MAX_LOCAL_GPUS));
         if self.machine.limits != limits {
-            let written = serde_json::to_vec(&limits)
-                .map_err(std::io::Error::other)
-                .and_then(|bytes| replace(&self.state.limits(), &bytes));
-            if let Err(error) = written {
-                log(&format!(
-                    "{} cannot be written: {error}; the next submission sends the limits again",
-                    self.state.limits().display()
-                ));
-            }
-            self.machine = Machine::new(limits);
+            self.effect(Effect::KeepLimits(limits));
+            self.machine = self.machine.limited(limits);
             self.gpus.forget();
             self.unsettled = true;
-        }
-    }
-
-    /// Writes the secrets to disk before their submission, in a file that only this user can read.
-    /// If the same submission comes again while the disk is full, its first file stays complete.
-    fn keep_secrets(&self, submission: &RunId, secrets: &SecretSet) -> std::io::Result<()> {
-        if secrets.is_empty() {
-            return Ok(());
-        }
-        towline_host::once::replace(&self.state.secret(submission), &secrets.to_private_bytes())
-    }
-
-    /// Reads the stored secrets. A file that cannot be read is an error, because it may hold some.
-    pub(super) fn secrets(&self, submission: &RunId) -> Result<SecretSet> {
-        let path = self.state.secret(submission);
-        let unread = || Error::refused(format!("the secrets in {} cannot be read", path.display()));
-        match towline_host::filesystem::read_if_there(&path)
-            .map_err(|error| unread().source_error(error))?
-        {
-            Some(bytes) => SecretSet::from_private_bytes(&bytes).ok_or_else(unread),
-            None => Ok(SecretSet::default()),
-        }
-    }
-
-    pub(super) fn drop_secrets(&self, submission: &RunId) {
-        let _ = fs::remove_file(self.state.secret(submission));
-    }
-
-    fn drop_orphaned_secrets(&self) {
-        for entry in fs::read_dir(self.state.secrets())
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let id = entry
-                .file_name()
-                .into_string()
-                .ok()
-                .and_then(|name| RunId::try_from(name).ok());
-            if id.is_none_or(|id| !self.queue.is_open(&id)) {
-                let _ = fs::remove_file(entry.path());
-            }
         }
     }
 }

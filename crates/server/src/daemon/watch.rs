@@ -1,8 +1,7 @@
 //! Clients that watch runs.
 
-use super::clients::refuse_with;
-use super::far::Order;
-use super::{Daemon, Message, Replies};
+use super::ledger::{Query, ReadThen};
+use super::{Daemon, Order};
 use std::collections::{HashMap, HashSet};
 use towline_core::cluster::RunRef;
 use towline_core::event::Recorded;
@@ -11,36 +10,25 @@ use towline_core::{Result, RunId};
 use towline_engine::history::RunKey;
 use towline_wire::daemon::Reply;
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Watchers {
     connections: HashMap<u64, Watcher>,
     by_run: HashMap<RunKey, Vec<u64>>,
 }
 
+#[derive(Debug)]
 struct Watcher {
-    replies: Replies,
     open: HashSet<RunKey>,
     /// The client wants the logs too.
     logs: bool,
 }
 
 impl Watchers {
-    fn add(&mut self, connection: u64, replies: Replies, open: HashSet<RunKey>, logs: bool) {
-        if open.is_empty() {
-            let _ = replies.send(Reply::WatchEnded);
-            return;
-        }
+    fn add(&mut self, connection: u64, open: HashSet<RunKey>, logs: bool) {
         for key in &open {
             self.by_run.entry(*key).or_default().push(connection);
         }
-        self.connections.insert(
-            connection,
-            Watcher {
-                replies,
-                open,
-                logs,
-            },
-        );
+        self.connections.insert(connection, Watcher { open, logs });
     }
 
     /// Whether any client follows the logs of a run.
@@ -74,73 +62,53 @@ impl Watchers {
         }
     }
 
-    pub(super) fn tell(&mut self, key: RunKey, recorded: &Recorded, state: &RunState) {
-        let Some(connections) = self.by_run.get(&key) else {
-            return;
-        };
-        let ended = state.phase.is_ended();
+    /// The clients that watch a run.
+    fn of(&self, key: RunKey) -> Vec<u64> {
+        self.by_run.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Notes that a run has ended. Returns the clients whose runs have all ended.
+    fn ended(&mut self, key: RunKey) -> Vec<u64> {
         let mut done = Vec::new();
-        for connection in connections {
-            let Some(watcher) = self.connections.get_mut(connection) else {
+        for connection in self.by_run.remove(&key).unwrap_or_default() {
+            let Some(watcher) = self.connections.get_mut(&connection) else {
                 continue;
             };
-            let _ = watcher.replies.send(Reply::Event {
-                recorded: recorded.clone(),
-                state: state.clone(),
-            });
-            if ended {
-                watcher.open.remove(&key);
-                if watcher.open.is_empty() {
-                    let _ = watcher.replies.send(Reply::WatchEnded);
-                    done.push(*connection);
-                }
+            watcher.open.remove(&key);
+            if watcher.open.is_empty() {
+                self.connections.remove(&connection);
+                done.push(connection);
             }
         }
-        if ended {
-            self.by_run.remove(&key);
-        }
-        for connection in done {
-            self.connections.remove(&connection);
-        }
+        done
     }
 }
 
 impl Daemon {
-    pub(super) fn watch(
-        &mut self,
-        connection: u64,
-        runs: Vec<RunId>,
-        logs: bool,
-        replies: Replies,
-    ) {
-        self.ledger.read(move |history| {
-            let states = runs
-                .into_iter()
-                .map(|run| Ok((run.clone(), history.run(&run)?.map(|record| record.state))))
-                .collect();
-            Message::WatchStates {
-                connection,
-                replies,
-                logs,
-                states,
+    /// Sends an event to the clients that watch its run.
+    pub(super) fn tell_watchers(&mut self, key: RunKey, recorded: &Recorded, state: &RunState) {
+        for connection in self.watchers.of(key) {
+            let event = Reply::Event {
+                recorded: recorded.clone(),
+                state: state.clone(),
+            };
+            self.tell(connection, event);
+        }
+        if state.phase.is_ended() {
+            for connection in self.watchers.ended(key) {
+                self.reply(connection, Reply::WatchEnded);
             }
-        });
+        }
     }
 
-    /// Fetches the new log bytes of a run, on any cluster, ended or not.
-    pub(super) fn bring_logs(&mut self, run: &RunId, replies: Replies) {
-        let cluster = self
-            .ledger
-            .history()
-            .run(run)
-            .ok()
-            .flatten()
-            .map(|record| record.cluster);
-        let far = self.far_run(run);
-        self.ask_far(run, cluster, replies, |replies| Order::Logs {
-            run: far,
-            replies,
-        });
+    pub(super) fn watch(&mut self, connection: u64, runs: Vec<RunId>, logs: bool) {
+        let query = Query::States(runs.clone());
+        let then = ReadThen::Watch {
+            connection,
+            runs,
+            logs,
+        };
+        self.ledger.read(query, then);
     }
 
     /// Tells far clusters which runs' logs a client follows, or follows no more.
@@ -150,7 +118,7 @@ impl Daemon {
             .filter_map(|run| Some((run.far.clone()?, RunRef::known(&run.id, &run.state))))
             .collect();
         for (cluster, run) in far {
-            self.order(&cluster, Order::Follow { run, on });
+            self.order(cluster, Order::Follow { run, on });
         }
     }
 
@@ -167,40 +135,35 @@ impl Daemon {
     pub(super) fn watch_states(
         &mut self,
         connection: u64,
-        replies: Replies,
+        runs: Vec<RunId>,
         logs: bool,
-        states: Result<Vec<(RunId, Option<RunState>)>>,
+        states: Result<Vec<Option<RunState>>>,
     ) {
         let states = match states {
             Ok(states) => states,
-            Err(error) => return refuse_with(&replies, &error),
+            Err(error) => return self.refuse_with(connection, &error),
         };
         // The run has ended since the read: its end is being written, and the next read sees it.
-        let overtaken = |(run, stored): &(RunId, Option<RunState>)| {
+        let overtaken = |(run, stored): (&RunId, &Option<RunState>)| {
             stored.as_ref().is_some_and(|state| !state.phase.is_ended())
                 && self.queue.key(run).is_none()
         };
-        if states.iter().any(overtaken) {
-            return self.watch(
-                connection,
-                states.into_iter().map(|(run, _)| run).collect(),
-                logs,
-                replies,
-            );
+        if runs.iter().zip(&states).any(overtaken) {
+            return self.watch(connection, runs, logs);
         }
         let mut open = HashSet::new();
-        for (run, stored) in states {
+        for (run, stored) in runs.into_iter().zip(states) {
             let live = self.queue.key(&run).and_then(|key| self.run_of(key));
-            let state = live.map(|run| run.state.clone()).or(stored);
-            if let Some(live) = live {
-                open.insert(live.key);
-            }
-            if let Some(state) = state {
-                let _ = replies.send(Reply::State { run, state });
+            open.extend(live.map(|live| live.key));
+            if let Some(state) = live.map(|live| live.state.clone()).or(stored) {
+                self.tell(connection, Reply::State { run, state });
             }
         }
+        if open.is_empty() {
+            return self.reply(connection, Reply::WatchEnded);
+        }
         let keys: Vec<RunKey> = open.iter().copied().collect();
-        self.watchers.add(connection, replies, open, logs);
+        self.watchers.add(connection, open, logs);
         if logs {
             self.follow_far(&keys, true);
         }

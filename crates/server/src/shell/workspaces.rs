@@ -1,7 +1,7 @@
 //! Automatic backups: each starts when it is due, as a process of its own. The schedule and the
 //! last outcome are on disk, so a later daemon goes on from there.
 
-use super::{Daemon, Replies, log};
+use super::log;
 use std::collections::BTreeMap;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
@@ -11,7 +11,6 @@ use towline_core::quantity::Span;
 use towline_core::time::Moment;
 use towline_core::workspace::due;
 use towline_host::once::replace;
-use towline_wire::daemon::Reply;
 use towline_wire::layout::StateFolder;
 use towline_wire::workspace::{Auto, BACKUP_VERB, BackupStatus, Failing};
 
@@ -80,9 +79,16 @@ impl Workspaces {
         self.wanted.is_empty()
     }
 
+    /// Reads the schedule again. Returns how many workspaces are backed up.
+    pub(super) fn changed(&mut self, state: &StateFolder) -> usize {
+        self.load(state);
+        self.look(state);
+        self.wanted.len()
+    }
+
     /// Starts the backups that are due.
-    fn look(&mut self, state: &StateFolder) {
-        let now = super::now();
+    pub(super) fn look(&mut self, state: &StateFolder) {
+        let now = towline_host::clock::now();
         self.leaving
             .retain_mut(|child| matches!(child.try_wait(), Ok(None)));
         for (name, wanted) in &mut self.wanted {
@@ -134,7 +140,7 @@ fn how_it_went(state: &StateFolder, name: &str, began: Option<Moment>, ended: Ex
     let Some(signal) = ended.signal() else {
         return status.failing.is_some();
     };
-    let now = super::now();
+    let now = towline_host::clock::now();
     let (since, times) = status
         .failing
         .as_ref()
@@ -178,18 +184,4 @@ fn begin(state: &StateFolder, name: &str) -> std::io::Result<Child> {
         .stdout(Stdio::null())
         .process_group(0)
         .spawn()
-}
-
-impl Daemon {
-    pub(super) fn workspaces_changed(&mut self, replies: &Replies) {
-        self.workspaces.load(&self.state);
-        let _ = replies.send(Reply::Workspaces {
-            autos: self.workspaces.wanted.len(),
-        });
-        self.workspaces.look(&self.state);
-    }
-
-    pub(super) fn look_at_workspaces(&mut self) {
-        self.workspaces.look(&self.state);
-    }
 }

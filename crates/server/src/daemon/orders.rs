@@ -1,21 +1,17 @@
-//! The daemon's orders to a far cluster's thread, and the thread's messages to the daemon.
+//! The daemon's orders to a far cluster's thread, and the thread's reports to the daemon.
 
 use std::sync::Arc;
-use tokio::sync::mpsc::UnboundedSender;
 use towline_core::cluster::{RunRef, RunReport};
 use towline_core::plan::Plan;
-use towline_core::redact::SecretSet;
 use towline_core::{Result, RunId};
 use towline_wire::daemon::Reply;
 
-pub(super) type Replies = UnboundedSender<Reply>;
-
 /// An order to a cluster's thread.
-pub(in super::super) enum Order {
+#[derive(Debug)]
+pub enum Order {
     /// Sends a submission, again and again until the cluster accepts or refuses it.
     Submit {
         plan: Arc<Plan>,
-        secrets: SecretSet,
         /// It may have been tried before.
         again: bool,
     },
@@ -38,26 +34,40 @@ pub(in super::super) enum Order {
     /// Fetches the new bytes of a run's logs, then answers.
     Logs {
         run: RunRef,
-        replies: Replies,
+        connection: u64,
+    },
+    /// The client has hung up: its logs need not be fetched.
+    Abandon {
+        connection: u64,
     },
     /// Looks now, whatever the interval.
     Look {
-        replies: Replies,
+        connection: u64,
     },
     Explain {
         run: RunRef,
-        replies: Replies,
+        connection: u64,
     },
     Forget {
         runs: Vec<RunRef>,
     },
-    /// The cluster has reported a change by itself.
-    Changed,
-    Leave,
 }
 
-/// A message of a cluster's thread to the daemon.
-pub(in super::super) enum Word {
+impl Order {
+    /// The client that waits for the answer.
+    pub const fn connection(&self) -> Option<u64> {
+        match self {
+            Self::Logs { connection, .. }
+            | Self::Look { connection }
+            | Self::Explain { connection, .. } => Some(*connection),
+            _ => None,
+        }
+    }
+}
+
+/// A report of a cluster's thread to the daemon.
+#[derive(Debug)]
+pub enum Report {
     /// The code has arrived; from now on the scheduler may have the job.
     Staged {
         submission: RunId,
@@ -78,8 +88,13 @@ pub(in super::super) enum Word {
     Observed {
         reports: Vec<RunReport>,
     },
-    /// The look that was ordered is done; its reports were sent before this message.
+    /// The look that was ordered is done; its reports were sent before this one.
     Looked {
-        replies: Replies,
+        connection: u64,
+    },
+    /// The answer for a client that waits.
+    Answered {
+        connection: u64,
+        reply: Box<Reply>,
     },
 }

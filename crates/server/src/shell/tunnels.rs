@@ -2,7 +2,7 @@
 //! daemon. The daemon starts a dead supervisor again, and connects to one that an earlier daemon
 //! started.
 
-use super::{Daemon, Message, Replies, log};
+use super::{Message, Replies, Shell, log};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use tokio::net::UnixStream;
 use tokio::sync::mpsc::UnboundedSender;
 use towline_host::backoff::Backoff;
 use towline_host::{lock, process};
-use towline_wire::daemon::{RefusalKind, Reply};
+use towline_wire::daemon::{Refusal, RefusalKind, Reply};
 use towline_wire::frame::{self, FrameBuffer};
 use towline_wire::layout::{StateFolder, TUNNEL_SOCKET};
 use towline_wire::tunnel::{TUNNEL_VERB, ToTunnel, TunnelState, TunnelStatus, Wanted};
@@ -194,13 +194,13 @@ impl Tunnels {
             tokio::time::sleep(pause).await;
             let _ = inbox.send(Message::Tunnel {
                 name,
-                word: TunnelEvent::Again,
+                event: TunnelEvent::Again,
             });
         });
     }
 
-    pub(super) fn said(&mut self, name: &str, word: TunnelEvent) {
-        match word {
+    pub(super) fn said(&mut self, name: &str, event: TunnelEvent) {
+        match event {
             TunnelEvent::Status(status) => {
                 let Some(tunnel) = self.all.get_mut(name) else {
                     return;
@@ -273,8 +273,9 @@ impl Tunnels {
     }
 }
 
-impl Daemon {
-    pub(super) fn tunnel(&mut self, connection: u64, name: &str, replies: Replies) {
+impl Shell {
+    /// Sends a client the status of a tunnel, now and at every change.
+    pub(super) fn tunnel(&mut self, connection: u64, name: &str) {
         if let Some(tunnel) = self.tunnels.all.get_mut(name)
             && tunnel.line.is_none()
         {
@@ -284,12 +285,16 @@ impl Daemon {
             tunnel.backoff.reset();
         }
         if !self.tunnels.see_to(name) {
-            return super::clients::refuse(
-                &replies,
-                RefusalKind::NotFound,
-                format!("tunnel `{name}` is not open"),
-            );
+            let refusal = Refusal {
+                kind: RefusalKind::NotFound,
+                message: format!("tunnel `{name}` is not open"),
+                hints: Vec::new(),
+            };
+            return self.reply(connection, Reply::Refused(refusal), true);
         }
+        let Some(replies) = self.connections.get(&connection).cloned() else {
+            return;
+        };
         let Some(tunnel) = self.tunnels.all.get_mut(name) else {
             return;
         };
@@ -299,7 +304,7 @@ impl Daemon {
         }
         let silent = || TunnelStatus {
             state: TunnelState::Connecting,
-            since: super::now(),
+            since: towline_host::clock::now(),
             port: 0,
             pid: 0,
             reconnects: 0,
@@ -319,12 +324,12 @@ async fn listen(name: String, mut line: UnixStream, inbox: UnboundedSender<Messa
         while let Ok(Some(status)) = buffer.next_frame() {
             let _ = inbox.send(Message::Tunnel {
                 name: name.clone(),
-                word: TunnelEvent::Status(status),
+                event: TunnelEvent::Status(status),
             });
         }
     }
     let _ = inbox.send(Message::Tunnel {
         name,
-        word: TunnelEvent::Gone,
+        event: TunnelEvent::Gone,
     });
 }

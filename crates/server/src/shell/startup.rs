@@ -1,19 +1,21 @@
 //! Start of the daemon: the lock, the history, the runs of the daemon before, the socket.
 
 use super::far::{FarClusters, Opener};
-use super::{
-    Daemon, Message, clients, gpus::GpuWatch, log, queue::Queue, runners::Runners, watch::Watchers,
-};
-use crate::ledger::Ledger;
-use crate::machine::Machine;
-use std::collections::HashMap;
+use super::reserve::Reserve;
+use super::runners::Runners;
+use super::{Message, Shell, clients, log};
+use crate::daemon::{Daemon, Found, FoundRun, FoundRunner, Hardware, Input, Now, Settings};
+use std::collections::{HashMap, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use towline_backends::local::{gpus, machine_size};
 use towline_core::config::MAX_LOCAL_GPUS;
-use towline_core::{Error, Result};
+use towline_core::resolve::Resolved;
+use towline_core::{Error, Result, RunId};
 use towline_engine::history::{History, JournalMode};
 use towline_host::surroundings;
 use towline_wire::daemon::Limits;
@@ -24,7 +26,7 @@ const LOG_LIMIT: u64 = 4 << 20;
 const LIMITS_BYTES: u64 = 64 << 10;
 
 /// How long an idle daemon stays. `TOW_DAEMON_IDLE_SECONDS` overrides it.
-pub(super) fn idle_time() -> Duration {
+fn idle_time() -> Duration {
     Duration::from_secs(number("TOW_DAEMON_IDLE_SECONDS").unwrap_or(300))
 }
 
@@ -103,49 +105,151 @@ fn take_log(state: &StateFolder) -> io::Result<()> {
 async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     let history = History::open_writer(&state.history(), JournalMode::for_folder(state.root()))?
         .with_notice(log);
-    let active = history.active()?;
-    let ledger = Ledger::new(history);
     let (inbox, messages) = unbounded_channel();
-    let mut daemon = Daemon {
-        state: state.clone(),
-        machine: Machine::new(known_limits(state)),
-        gpus: GpuWatch::default(),
-        queue: Queue::default(),
-        runners: Runners::new(state.clone(), inbox.clone()),
-        plans: HashMap::new(),
-        far: FarClusters::new(opener),
-        tunnels: super::tunnels::Tunnels::new(state.clone(), inbox.clone()),
-        workspaces: super::workspaces::Workspaces::default(),
-        ended_far: Vec::new(),
-        watchers: Watchers::default(),
-        connections: 0,
-        begun: super::now(),
-        last_activity: Instant::now(),
-        grace_millis: number("TOW_GRACE_MILLIS").unwrap_or(10_000),
-        collect_seconds: number("TOW_COLLECT_SECONDS").unwrap_or(60).max(1),
-        reserved: Vec::new(),
-        unsettled: false,
-        reserve: super::reserve::Reserve::new(state.reserve()),
-        stalled: false,
-        paused_starts: None,
-        leaving: false,
-        ledger,
-        inbox: inbox.clone(),
+    let reserve = Reserve::new(state.reserve());
+    let found = Found {
+        runs: runs(&history)?,
+        runners: runners(state)?,
+        secrets: stored_secrets(state),
+        reserve: reserve.is_held(),
     };
-    daemon.load(active)?;
-    daemon.adopt_all()?;
-    daemon.take_up_all_far();
-    daemon.tunnels.take_up_all();
-    daemon.workspaces.load(state);
+    let mut shell = shell(state, history, inbox.clone(), reserve, opener);
+    shell.feed(Input::Begin(Box::new(found)));
+    shell.tunnels.take_up_all();
+    shell.workspaces.load(state);
     let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| {
         Error::refused("the daemon's socket cannot be made").source_error(error)
     })?;
     tokio::spawn(clients::accept(listener, inbox.clone()));
     tokio::spawn(tick(inbox));
     tell_ready();
-    daemon.run(messages).await;
+    shell.run(messages).await;
     let _ = std::fs::remove_file(state.root().join(DAEMON_SOCKET));
     Ok(())
+}
+
+fn shell(
+    state: &StateFolder,
+    history: History,
+    inbox: UnboundedSender<Message>,
+    reserve: Reserve,
+    opener: Opener,
+) -> Shell {
+    let wall = towline_host::clock::now();
+    let settings = Settings {
+        boot: towline_host::process::boot().to_owned(),
+        pid: std::process::id(),
+        host: surroundings::host_name(),
+        begun: wall,
+        grace_millis: number("TOW_GRACE_MILLIS").unwrap_or(10_000),
+        idle_time: idle_time(),
+    };
+    let now = Now {
+        wall,
+        steady: Duration::ZERO,
+    };
+    let daemon = Daemon::new(settings.clone(), hardware(), known_limits(state), now);
+    Shell {
+        daemon,
+        state: state.clone(),
+        settings,
+        collect_seconds: number("TOW_COLLECT_SECONDS").unwrap_or(60).max(1),
+        began: Instant::now(),
+        history,
+        answers: VecDeque::new(),
+        connections: HashMap::new(),
+        runners: Runners::default(),
+        far: FarClusters::new(opener),
+        tunnels: super::tunnels::Tunnels::new(state.clone(), inbox.clone()),
+        workspaces: super::workspaces::Workspaces::default(),
+        reserve,
+        inbox,
+        is_leaving: false,
+    }
+}
+
+fn hardware() -> Hardware {
+    let size = machine_size(&Limits::default());
+    Hardware {
+        cpus: size.cpus,
+        memory: size.memory,
+        gpus: gpus::count_quickly(),
+    }
+}
+
+/// The runs that have not ended.
+fn runs(history: &History) -> Result<Vec<FoundRun>> {
+    let mut last: Option<(RunId, Arc<Resolved>, Option<String>)> = None;
+    let mut found = Vec::new();
+    for run in history.active()? {
+        if last.as_ref().is_none_or(|(id, ..)| *id != run.submission) {
+            let Some(submission) = history.submission(&run.submission)? else {
+                continue;
+            };
+            let far = (!submission.plan.is_here()).then_some(submission.plan.cluster);
+            let resolved = Arc::new(submission.plan.resolved);
+            last = Some((run.submission.clone(), resolved, far));
+        }
+        if let Some((_, resolved, far)) = &last {
+            found.push(FoundRun {
+                run,
+                resolved: resolved.clone(),
+                far: far.clone(),
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// The runners that have a journal. A folder that cannot be listed is an error, because a run whose
+/// journal is missing would be started again. So is a journal that cannot be read: it may belong to
+/// a run that is alive.
+fn runners(state: &StateFolder) -> Result<Vec<FoundRunner>> {
+    let folder = state.runners();
+    let failed = |error: io::Error| {
+        Error::refused(format!("the folder {} cannot be read", folder.display()))
+            .source_error(error)
+    };
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(failed)? {
+        let file = entry.map_err(failed)?.file_name();
+        let file = file.to_string_lossy();
+        if let Some(name) = file.strip_suffix(".journal") {
+            found.push(runner(state, name)?);
+        }
+    }
+    Ok(found)
+}
+
+fn runner(state: &StateFolder, name: &str) -> Result<FoundRunner> {
+    let path = state.runner_journal(name);
+    let is_alive = towline_host::lock::is_held(&path).unwrap_or(true);
+    let unread = |error| {
+        Error::refused(format!(
+            "{} cannot be read; without it the daemon does not know which runs are alive",
+            path.display()
+        ))
+        .source_error(error)
+    };
+    Ok(FoundRunner {
+        name: name.to_owned(),
+        is_alive,
+        records: towline_runner::journal::read(&path).map_err(unread)?,
+    })
+}
+
+/// The submissions whose secrets are stored. A file that is none of ours is removed.
+fn stored_secrets(state: &StateFolder) -> Vec<RunId> {
+    let entries = std::fs::read_dir(state.secrets()).into_iter().flatten();
+    let mut found = Vec::new();
+    for entry in entries.flatten() {
+        let name = entry.file_name().into_string().ok();
+        match name.and_then(|name| RunId::try_from(name).ok()) {
+            Some(id) => found.push(id),
+            None => drop(std::fs::remove_file(entry.path())),
+        }
+    }
+    found
 }
 
 /// The machine's limits that the earlier daemon had. The next submission brings them again, so a

@@ -20,15 +20,19 @@ impl Reserve {
         Self { path, held }
     }
 
-    /// Makes the reserve, unless the disk is nearly full already.
-    pub(super) fn keep(&mut self) {
+    pub(super) const fn is_held(&self) -> bool {
+        self.held
+    }
+
+    /// Makes the reserve, unless the disk is nearly full already. Returns whether there is one.
+    pub(super) fn keep(&mut self) -> bool {
         let folder = self.path.parent().unwrap_or(&self.path);
         let is_roomy = || {
             filesystem::room(folder)
                 .is_ok_and(|room| !room.is_full() && room.free_bytes > 2 * RESERVE_BYTES)
         };
         if self.held || !is_roomy() {
-            return;
+            return self.held;
         }
         let file = OpenOptions::new()
             .write(true)
@@ -39,10 +43,12 @@ impl Reserve {
         let flags = rustix::fs::FallocateFlags::empty();
         self.held =
             file.is_ok_and(|file| rustix::fs::fallocate(&file, flags, 0, RESERVE_BYTES).is_ok());
+        self.held
     }
 
-    /// Removes the reserve. `false` if there was none.
-    pub(super) fn give_up(&mut self) -> bool {
-        std::mem::replace(&mut self.held, false) && fs::remove_file(&self.path).is_ok()
+    /// Removes the reserve.
+    pub(super) fn release(&mut self) {
+        self.held = false;
+        let _ = fs::remove_file(&self.path);
     }
 }
