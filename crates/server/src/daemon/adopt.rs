@@ -3,12 +3,13 @@
 
 use super::effect::Orphans;
 use super::{Daemon, Effect, Found, FoundRunner, Then};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use towline_core::RunId;
 use towline_core::event::RunEvent;
 use towline_core::reason::{Cause, Ending};
 use towline_core::state::cancelled;
+use towline_core::time::Moment;
 use towline_engine::history::RunKey;
 use towline_runner::journal;
 use towline_wire::journal::JournalRecord;
@@ -34,6 +35,7 @@ impl Daemon {
     /// Takes over all runners. Connects to live ones; the journal of a dead one is final.
     fn adopt_all(&mut self, runners: Vec<FoundRunner>) {
         self.pass("daemon.adopt.begun");
+        self.replay_claims(&runners);
         let mut seen = BTreeSet::new();
         for FoundRunner {
             name,
@@ -41,7 +43,6 @@ impl Daemon {
             records,
         } in runners
         {
-            self.replay_claims(&name, &records);
             if is_alive {
                 self.effect(Effect::CallRunner { name: name.clone() });
             } else {
@@ -56,36 +57,47 @@ impl Daemon {
     }
 
     /// Restores start intents from claims, because a power cut may have lost intents that were not
-    /// synced.
-    fn replay_claims(&mut self, name: &str, records: &[JournalRecord]) {
-        for record in records {
-            let JournalRecord::Claim {
-                run,
-                attempt,
-                at,
-                gpus,
-            } = record
-            else {
-                continue;
-            };
-            let Some(key) = self.queue.key(run) else {
-                continue;
-            };
-            let event = self.apply(
-                key,
-                RunEvent::AttemptIntent {
-                    attempt: *attempt,
-                    runner: name.to_owned(),
-                    gpus: gpus.clone(),
-                    durable: false,
-                },
-                *at,
-            );
-            self.queue.refile(key);
-            self.record(event.into_iter().collect(), Then::Nothing);
-            if journal::trace(records, run, *attempt).end.is_some() {
-                self.settle_attempt(key, run, *attempt, records);
+    /// synced. The claims of a run are replayed in the order of its attempts, whichever journals they
+    /// are in.
+    fn replay_claims(&mut self, runners: &[FoundRunner]) {
+        let mut claims = BTreeMap::new();
+        for runner in runners {
+            for record in &runner.records {
+                if let JournalRecord::Claim {
+                    run,
+                    attempt,
+                    at,
+                    gpus,
+                } = record
+                    && let Some(key) = self.queue.key(run)
+                {
+                    claims.insert((key, *attempt), (runner, run, *at, gpus));
+                }
             }
+        }
+        for ((key, attempt), (runner, run, at, gpus)) in &claims {
+            self.end_before(*key, *attempt, *at);
+            let intent = RunEvent::AttemptIntent {
+                attempt: *attempt,
+                runner: runner.name.clone(),
+                gpus: (*gpus).clone(),
+                durable: false,
+            };
+            let event = self.apply(*key, intent, *at);
+            self.queue.refile(*key);
+            self.record(event.into_iter().collect(), Then::Nothing);
+            if journal::trace(&runner.records, run, *attempt).end.is_some() {
+                self.settle_attempt(*key, run, *attempt, &runner.records);
+            }
+        }
+    }
+
+    /// Ends the attempt before `attempt`, which was claimed: so that one was over, and a power cut
+    /// lost its end.
+    fn end_before(&mut self, key: RunKey, attempt: u32, at: Moment) {
+        let before = self.run_of(key).map(|run| run.state.attempt);
+        if let Some(before) = before.filter(|before| *before < attempt) {
+            self.attempt_over(key, before, node_failed(), at);
         }
     }
 
@@ -129,8 +141,8 @@ impl Daemon {
         };
         if self.is_carried(carrying.as_ref(), key, attempt) {
             self.runners.assign(name, key, attempt);
-        } else if carrying.is_none() && self.runners.is_own(name) {
-            // This daemon started it, and it has not read its assignment yet.
+        } else if carrying.is_none() && self.runners.is_to_read(name, key, attempt) {
+            // It said this before it read its assignment.
             return;
         }
         self.effect(Effect::ReadJournal {
@@ -237,7 +249,10 @@ impl Daemon {
         self.effect(Effect::RemoveGroup {
             runner: name.to_owned(),
         });
-        self.runners.forgotten_journals.push(name.to_owned());
+        // While orphans are being killed, the journal is the only proof that their attempt began.
+        if self.held_by_runner(name).is_none() {
+            self.runners.forgotten_journals.insert(name.to_owned());
+        }
     }
 
     fn settle_attempt(&mut self, key: RunKey, id: &RunId, attempt: u32, records: &[JournalRecord]) {
@@ -296,12 +311,16 @@ impl Daemon {
     }
 
     pub(super) fn orphans_ended(&mut self, key: RunKey, attempt: u32) {
-        if let Some(run) = self.run_of(key).map(|run| run.id.clone()) {
-            // The processes behind its mounts were killed too.
-            self.effect(Effect::ReleaseMounts { run });
-        }
-        let ending = Ending::cause(Cause::NodeFailed)
-            .detail("the runner and its guard were killed, or the machine went down");
-        self.attempt_over(key, attempt, ending, self.now.wall);
+        let Some(run) = self.run_of(key) else { return };
+        let (id, runner) = (run.id.clone(), run.state.runner.clone());
+        // The processes behind its mounts were killed too.
+        self.effect(Effect::ReleaseMounts { run: id });
+        self.attempt_over(key, attempt, node_failed(), self.now.wall);
+        self.runners.forgotten_journals.extend(runner);
     }
+}
+
+fn node_failed() -> Ending {
+    Ending::cause(Cause::NodeFailed)
+        .detail("the runner and its guard were killed, or the machine went down")
 }

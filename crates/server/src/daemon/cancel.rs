@@ -1,7 +1,7 @@
 //! Cancels runs for the user, and removes ended runs from the history.
 
 use super::ledger::{Query, ReadThen, Write, WriteThen, Written};
-use super::{Cancelled, Daemon, Effect, Order, write_of};
+use super::{Cancelled, Daemon, Order, write_of};
 use towline_core::cluster::RunRef;
 use towline_core::event::RunEvent;
 use towline_core::state::cancelled;
@@ -67,7 +67,7 @@ impl Daemon {
                 self.announce(cancelled.events, &written);
                 for key in keys {
                     if let Some(submission) = self.close(key) {
-                        self.effect(Effect::DropSecrets { submission });
+                        self.drop_secrets(submission);
                     }
                 }
                 let reply = Reply::Cancelling {

@@ -171,6 +171,8 @@ impl Daemon {
             Ok(plan) => {
                 self.keep_plan(plan.clone());
                 if let Some(assign) = self.assignment(chosen, plan) {
+                    self.runners
+                        .sent(&chosen.runner, chosen.key, chosen.attempt);
                     self.effect(Effect::Assign(Box::new(assign)));
                     self.pass("daemon.dispatch.sent");
                     self.send_stop_if_wanted(chosen.key);

@@ -1,5 +1,6 @@
 //! Handles messages of runners, and decides what follows an ended attempt.
 
+use super::queue::Run;
 use super::{Announced, Daemon, Then};
 use towline_core::RunId;
 use towline_core::event::RunEvent;
@@ -88,7 +89,11 @@ impl Daemon {
     /// Ends the run or returns it to the queue, after an attempt has ended and none of its
     /// processes is alive.
     pub(super) fn attempt_over(&mut self, key: RunKey, attempt: u32, ending: Ending, at: Moment) {
-        let Some(run) = self.run_of(key) else { return };
+        // Another attempt may have followed already: a journal tells of all that its runner carried.
+        let is_current = |run: &&Run| run.state.attempt == attempt && run.state.runner.is_some();
+        let Some(run) = self.run_of(key).filter(is_current) else {
+            return;
+        };
         let next = after(
             run.retry.as_deref(),
             &ending,
@@ -127,10 +132,8 @@ impl Daemon {
     pub(super) fn record_end(&mut self, key: RunKey, event: Announced) {
         let over = event.state.phase.is_ended();
         let last_of = if over { self.close(key) } else { None };
-        self.record(
-            vec![event],
-            last_of.map_or(Then::Nothing, |submission| Then::DropSecrets { submission }),
-        );
+        let then = self.after_last(last_of);
+        self.record(vec![event], then);
     }
 
     /// Closes an ended run. Returns its submission if none of its other runs is open.

@@ -154,7 +154,8 @@ impl Daemon {
                     RunEvent::Submitted { native }
                 });
                 // The cluster has them now.
-                self.once_written(Then::DropSecrets { submission });
+                let then = self.after_last(Some(submission));
+                self.once_written(then);
             }
             Report::Submitted {
                 submission,
@@ -265,20 +266,16 @@ impl Daemon {
     pub(super) fn forget_far(&mut self, runs: Vec<StoredRun>) {
         let mut by_cluster: BTreeMap<String, Vec<RunRef>> = BTreeMap::new();
         for StoredRun { run, far, state } in runs {
-            if let Some(cluster) = far {
-                let known = self.far_run(&run).unwrap_or(RunRef::known(&run, &state));
+            // A run that goes on still needs what its cluster stores.
+            let ended = far.filter(|_| state.phase.is_ended() && self.queue.key(&run).is_none());
+            if let Some(cluster) = ended {
+                let known = RunRef::known(&run, &state);
                 by_cluster.entry(cluster).or_default().push(known);
             }
         }
         for (cluster, runs) in by_cluster {
             self.order(cluster, Order::Forget { runs });
         }
-    }
-
-    /// A run that has not ended, with its name on the cluster.
-    fn far_run(&self, run: &RunId) -> Option<RunRef> {
-        let live = self.queue.key(run).and_then(|key| self.run_of(key))?;
-        Some(RunRef::known(run, &live.state))
     }
 
     /// Sends a request about a run to its cluster, if it has one. The history knows the cluster of

@@ -184,6 +184,8 @@ struct Flush {
     committing: VecDeque<WriteOrder>,
     is_together: bool,
     reading: Option<ReadThen>,
+    /// Writes that failed, or are behind one. They stay in front of what is queued meanwhile.
+    kept: VecDeque<Order>,
     outcomes: Vec<Outcome>,
     after_failure: bool,
 }
@@ -303,7 +305,7 @@ impl Ledger {
         match result {
             Err(error) if !order.is_refusable() => {
                 self.stalled.get_or_insert(error);
-                self.orders.push_back(Order::Write(order));
+                flush.kept.push_back(Order::Write(order));
             }
             result => flush.outcomes.push(Outcome::Wrote(order.then, result)),
         }
@@ -348,6 +350,8 @@ impl Ledger {
             self.flush = Some(flush);
             return Progress::Call(Effect::Read(query));
         }
+        flush.kept.append(&mut self.orders);
+        self.orders = flush.kept;
         Progress::Done(flush.outcomes)
     }
 

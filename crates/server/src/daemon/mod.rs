@@ -31,7 +31,7 @@ use ledger::{Ledger, Outcome, Progress, ReadThen, WriteThen};
 use machine::Machine;
 use queue::{Queue, Run};
 use runners::Runners;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use submit::FirstStart;
@@ -96,6 +96,8 @@ pub struct Daemon {
     queue: Queue,
     runners: Runners,
     plans: HashMap<RunId, Arc<Plan>>,
+    /// The submissions whose secrets are on disk.
+    secrets: BTreeSet<RunId>,
     /// Far runs that have ended and whose clusters have not been told yet.
     ended_far: Vec<(String, RunId)>,
     /// The clusters that fetch logs for clients, by connection.
@@ -128,6 +130,7 @@ impl Daemon {
             queue: Queue::default(),
             runners: Runners::default(),
             plans: HashMap::new(),
+            secrets: BTreeSet::new(),
             ended_far: Vec::new(),
             fetching: HashMap::new(),
             watchers: Watchers::default(),
@@ -372,8 +375,24 @@ impl Daemon {
 
     fn write_events(&mut self, events: Vec<Announced>, then: Then) {
         let writes = events.iter().map(write_of).collect();
+        // A power cut that loses the end of a run must not find its secrets gone: the run would
+        // start again without them.
+        let durable = matches!(then, Then::DropSecrets { .. });
         self.ledger
-            .write(writes, false, WriteThen::Recorded { events, then });
+            .write(writes, durable, WriteThen::Recorded { events, then });
+    }
+
+    /// What follows the end of a submission's last run.
+    fn after_last(&self, submission: Option<RunId>) -> Then {
+        let with_secrets = submission.filter(|submission| self.secrets.contains(submission));
+        with_secrets.map_or(Then::Nothing, |submission| Then::DropSecrets { submission })
+    }
+
+    /// Removes the secrets of a submission, if there are any.
+    fn drop_secrets(&mut self, submission: RunId) {
+        if self.secrets.remove(&submission) {
+            self.effect(Effect::DropSecrets { submission });
+        }
     }
 
     fn recorded(&mut self, events: Vec<Announced>, result: Result<Vec<Written>>, then: Then) {
@@ -385,7 +404,7 @@ impl Daemon {
             Then::Nothing => {}
             Then::Dispatch(chosen) => self.dispatch_written(chosen),
             Then::Preempt { key } => self.preempt_written(key),
-            Then::DropSecrets { submission } => self.effect(Effect::DropSecrets { submission }),
+            Then::DropSecrets { submission } => self.drop_secrets(submission),
         }
     }
 

@@ -34,7 +34,7 @@ type Place = (Reverse<Tier>, RunKey);
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    runs: HashMap<RunKey, Run>,
+    runs: BTreeMap<RunKey, Run>,
     keys: HashMap<RunId, RunKey>,
     waiting: BTreeMap<Place, Waiting>,
     /// Runs that hold a part of the machine.

@@ -11,7 +11,9 @@ const IDLE_AT_REST: usize = 1;
 #[derive(Debug)]
 struct Runner {
     carrying: Option<(RunKey, u32)>,
-    /// An earlier daemon started it: it exits after its run.
+    /// The assignment that was sent on the present connection.
+    sent: Option<(RunKey, u32)>,
+    /// An earlier daemon started it, or its connection was lost: it exits after its run.
     is_adopted: bool,
 }
 
@@ -29,7 +31,7 @@ pub(super) struct Runners {
     /// Runners that are being started, with the run that each is for.
     starting: BTreeMap<String, Option<Start>>,
     /// Dead runners whose journal can be removed once the history is on disk.
-    pub(super) forgotten_journals: Vec<String>,
+    pub(super) forgotten_journals: BTreeSet<String>,
     next_name: u32,
     /// Why the last start of a runner failed.
     pub(super) trouble: Option<String>,
@@ -73,6 +75,7 @@ impl Runners {
     fn insert(&mut self, name: &str, is_adopted: bool) {
         let runner = Runner {
             carrying: None,
+            sent: None,
             is_adopted,
         };
         self.runners.insert(name.to_owned(), runner);
@@ -91,15 +94,21 @@ impl Runners {
         }
     }
 
-    pub(super) fn is_there(&self, name: &str) -> bool {
-        self.runners.contains_key(name)
+    pub(super) fn sent(&mut self, name: &str, key: RunKey, attempt: u32) {
+        if let Some(runner) = self.runners.get_mut(name) {
+            runner.sent = Some((key, attempt));
+        }
     }
 
-    /// Whether this daemon started the runner.
-    pub(super) fn is_own(&self, name: &str) -> bool {
+    /// Whether the runner may not have read its assignment yet.
+    pub(super) fn is_to_read(&self, name: &str, key: RunKey, attempt: u32) -> bool {
         self.runners
             .get(name)
-            .is_some_and(|runner| !runner.is_adopted)
+            .is_some_and(|runner| !runner.is_adopted || runner.sent == Some((key, attempt)))
+    }
+
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        self.runners.contains_key(name)
     }
 
     /// Removes a runner from the list.
@@ -184,7 +193,8 @@ impl Daemon {
         if self.runners.forgotten_journals.is_empty() {
             return;
         }
-        let runners = std::mem::take(&mut self.runners.forgotten_journals);
+        let forgotten = std::mem::take(&mut self.runners.forgotten_journals);
+        let runners = forgotten.into_iter().collect();
         self.ledger.write(
             vec![super::ledger::Write::ForgetUnused],
             true,

@@ -113,6 +113,9 @@ impl Daemon {
         connection: u64,
     ) {
         let plan = submission.plan.clone();
+        if !submission.secrets.is_empty() {
+            self.secrets.insert(plan.id.clone());
+        }
         self.keep_plan(plan.clone());
         let then = WriteThen::Submitted {
             plan,
@@ -192,7 +195,6 @@ impl Daemon {
             Some(keys) => self.enqueue(plan, &keys, first),
             // Sent twice: the history has it already. Its secrets are removed unless the run is
             // still open.
-            None if self.queue.is_open(&plan.id) => self.put_back_first(first),
             None => self.give_up(&plan.id, first),
         }
         let runs = plan.runs.iter().map(|run| run.id.clone()).collect();
@@ -253,9 +255,10 @@ impl Daemon {
 
     fn give_up(&mut self, id: &RunId, first: Option<Box<FirstStart>>) {
         self.put_back_first(first);
-        self.effect(Effect::DropSecrets {
-            submission: id.clone(),
-        });
+        // The same submission may have come before: then its runs need them.
+        if !self.queue.is_open(id) {
+            self.drop_secrets(id.clone());
+        }
     }
 
     fn put_back_first(&mut self, first: Option<Box<FirstStart>>) {
@@ -289,8 +292,10 @@ impl Daemon {
             self.queue.insert(loaded);
         }
         for submission in secrets {
-            if !self.queue.is_open(&submission) {
-                self.effect(Effect::DropSecrets { submission });
+            let is_open = self.queue.is_open(&submission);
+            self.secrets.insert(submission.clone());
+            if !is_open {
+                self.drop_secrets(submission);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::ledger::{Query, ReadThen};
 use super::{Daemon, Order};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use towline_core::cluster::RunRef;
 use towline_core::event::Recorded;
 use towline_core::state::RunState;
@@ -18,13 +18,13 @@ pub(super) struct Watchers {
 
 #[derive(Debug)]
 struct Watcher {
-    open: HashSet<RunKey>,
+    open: BTreeSet<RunKey>,
     /// The client wants the logs too.
     logs: bool,
 }
 
 impl Watchers {
-    fn add(&mut self, connection: u64, open: HashSet<RunKey>, logs: bool) {
+    fn add(&mut self, connection: u64, open: BTreeSet<RunKey>, logs: bool) {
         for key in &open {
             self.by_run.entry(*key).or_default().push(connection);
         }
@@ -151,7 +151,7 @@ impl Daemon {
         if runs.iter().zip(&states).any(overtaken) {
             return self.watch(connection, runs, logs);
         }
-        let mut open = HashSet::new();
+        let mut open = BTreeSet::new();
         for (run, stored) in runs.into_iter().zip(states) {
             let live = self.queue.key(&run).and_then(|key| self.run_of(key));
             open.extend(live.map(|live| live.key));

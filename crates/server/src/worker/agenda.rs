@@ -1,6 +1,6 @@
 //! The work for a far cluster, and when each part of it is due. Times are by the steady clock.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use towline_core::RunId;
@@ -41,8 +41,8 @@ pub(super) struct Agenda {
     watches: bool,
     pub(super) submissions: VecDeque<Submission>,
     pub(super) cancels: Vec<RunRef>,
-    pub(super) watched: HashMap<RunId, RunRef>,
-    pub(super) followed: HashMap<RunId, RunRef>,
+    pub(super) watched: BTreeMap<RunId, RunRef>,
+    pub(super) followed: BTreeMap<RunId, RunRef>,
     /// Logs for which a client waits, by its connection.
     pub(super) fetches: VecDeque<(RunRef, u64)>,
     /// How long the last look took. The next one waits a few times as long.
@@ -74,8 +74,8 @@ impl Agenda {
             watches,
             submissions: VecDeque::new(),
             cancels: Vec::new(),
-            watched: HashMap::new(),
-            followed: HashMap::new(),
+            watched: BTreeMap::new(),
+            followed: BTreeMap::new(),
             fetches: VecDeque::new(),
             cost: Duration::ZERO,
             is_behind: false,

@@ -65,6 +65,7 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         state: known,
         attempt: view.attempt.max(1),
         offsets: HashMap::new(),
+        brought: 0,
         partial: BTreeMap::new(),
         draws_over: view.follow
             && view.sources.len() > 1
@@ -91,6 +92,9 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
         }
         follower.watch_folder();
         let over = follower.attempt_is_over();
+        if over {
+            follower.bring_last_bytes()?;
+        }
         follower.drain()?;
         if over {
             follower.flush_partial_lines()?;
@@ -136,6 +140,8 @@ struct Follower<'a> {
     state: RunState,
     attempt: u32,
     offsets: HashMap<(u32, LogSource), u64>,
+    /// The last attempt whose logs were fetched after its end.
+    brought: u32,
     partial: BTreeMap<LogSource, Lines>,
     /// Several logs are shown on a terminal: progress bars are drawn one over the other.
     draws_over: bool,
@@ -259,6 +265,18 @@ impl Follower<'_> {
         self.state.phase.is_ended()
             || self.state.attempt > self.attempt
             || (self.state.attempt == self.attempt && self.state.runner.is_none())
+    }
+
+    /// Fetches the last log bytes of an attempt on a far cluster, once it is over. The report of its
+    /// end may have been on its way before the cluster's thread knew that we follow.
+    fn bring_last_bytes(&mut self) -> Result<()> {
+        let is_far = self.state.native.is_some();
+        if !self.view.follow || !is_far || self.brought >= self.attempt {
+            return Ok(());
+        }
+        self.brought = self.attempt;
+        let history = self.context.history()?;
+        crate::runs::far::bring_logs(self.context, &history, &self.view.run)
     }
 
     /// On a terminal, explains a silence that lasts longer than a moment.

@@ -1,0 +1,165 @@
+//! What clients ask, and what they hear.
+
+use crate::client::{Client, Want};
+use crate::plans::cluster_name;
+use crate::world::World;
+use towline_core::RunId;
+use towline_core::event::RunEvent;
+use towline_server::daemon::Input;
+use towline_wire::daemon::Reply;
+
+impl World {
+    /// A client connects and asks. If there is no daemon, it starts one.
+    pub(crate) fn client_step(&mut self, which: usize) {
+        let count = self.clients.len().max(1);
+        let which = which % count;
+        let Some(client) = self.clients.get(which) else {
+            return;
+        };
+        if client.is_done || client.connection.is_some() {
+            return;
+        }
+        if self.daemon.is_none() {
+            self.start_daemon();
+        }
+        let Some(daemon) = &mut self.daemon else {
+            return;
+        };
+        self.connections += 1;
+        let connection = self.connections;
+        daemon.connections.insert(connection);
+        let hello = self.clients[which].request(&self.plans);
+        daemon.inbox.push_back(Input::Asked {
+            connection,
+            hello: Box::new(hello),
+            limits_are_possible: true,
+        });
+        let client = &mut self.clients[which];
+        // It may be gone from now on, also if the answer is lost.
+        if let Want::Forget(run) = &client.want {
+            self.facts.forgotten.insert(run.clone());
+        }
+        client.connection = Some((connection, daemon.number));
+        client.asked += 1;
+        client.events.clear();
+        client.is_answered = false;
+        client.asked_after_end = match &client.want {
+            Want::Logs(run) => self
+                .clusters
+                .iter()
+                .any(|cluster| cluster.jobs.get(run).is_some_and(|job| job.is_over)),
+            _ => false,
+        };
+    }
+
+    /// A reply reaches its client.
+    pub(crate) fn reply(&mut self, connection: u64, reply: &Reply, is_last: bool) {
+        let Some(daemon) = &mut self.daemon else {
+            return;
+        };
+        if !daemon.connections.contains(&connection) {
+            return;
+        }
+        let number = daemon.number;
+        if is_last {
+            daemon.connections.remove(&connection);
+        }
+        let here = Some((connection, number));
+        let Some(which) = self
+            .clients
+            .iter()
+            .position(|client| client.connection == here)
+        else {
+            return;
+        };
+        if self.clients[which].is_answered {
+            self.facts
+                .break_promise("a client is answered after the last answer");
+        }
+        self.clients[which].is_answered = is_last;
+        self.heard(which, reply);
+        if Client::ends_with(reply) {
+            self.clients[which].is_done = true;
+            self.clients[which].connection = None;
+            self.hang_up(connection, number);
+        }
+    }
+
+    fn heard(&mut self, which: usize, reply: &Reply) {
+        match (&self.clients[which].want, reply) {
+            (Want::Submit { .. }, Reply::Submitted { runs }) => {
+                self.facts.acknowledged.extend(runs.iter().cloned());
+                let lost: Vec<&RunId> = runs
+                    .iter()
+                    .filter(|run| self.history.row(run).is_none())
+                    .collect();
+                if let Some(run) = lost.first()
+                    && !self.facts.forgotten.contains(run)
+                {
+                    let what = format!("{run} is acknowledged and not in the history");
+                    self.facts.break_promise(what);
+                }
+            }
+            (Want::Submit { job, number }, Reply::Refused(_)) if self.clients[which].asked == 1 => {
+                let plan = self.plans.submit(*job, *number).plan;
+                let runs = plan.runs.into_iter().map(|run| run.id);
+                self.facts.refused.extend(runs);
+            }
+            (Want::Cancel(_), Reply::Cancelling { runs, .. }) => {
+                self.facts.cancelled.extend(runs.iter().cloned());
+            }
+            (Want::Watch(run), Reply::Event { recorded, .. }) => {
+                let run = run.clone();
+                self.watched(which, &run, recorded.sequence, &recorded.event);
+            }
+            (Want::Logs(run), Reply::LogsBrought) if self.clients[which].asked_after_end => {
+                let run = run.clone();
+                self.check_logs(&run);
+            }
+            _ => {}
+        }
+    }
+
+    /// A watch hears every event of its run, in order, once.
+    fn watched(&mut self, which: usize, run: &RunId, sequence: i64, event: &RunEvent) {
+        // A run that was removed from the history has no events to compare with.
+        if self.history.row(run).is_none() {
+            return;
+        }
+        let last = self.clients[which].events.last().copied();
+        let events: Vec<i64> = self
+            .history
+            .row(run)
+            .map(|row| row.events.iter().map(|(number, _)| *number).collect())
+            .unwrap_or_default();
+        let place = events.iter().position(|number| *number == sequence);
+        let before = place.and_then(|place| events[..place].last().copied());
+        if place.is_none() || (last.is_some() && before != last) {
+            self.facts.break_promise(format!(
+                "a watch of {run} hears event {sequence} after {last:?} of {events:?}"
+            ));
+        }
+        self.clients[which].events.push(sequence);
+        // Then the client asks for the last bytes of the log.
+        if matches!(event, RunEvent::Ended { .. }) {
+            self.clients.push(Client::new(Want::Logs(run.clone())));
+        }
+    }
+
+    /// All that an ended far run printed is on this machine when a client that asked is answered.
+    fn check_logs(&mut self, run: &RunId) {
+        for (number, cluster) in self.clusters.iter().enumerate() {
+            let Some(job) = cluster.jobs.get(run).filter(|job| job.is_over) else {
+                continue;
+            };
+            let have = self.logs.get(run).copied().unwrap_or_default();
+            if have != job.printed {
+                self.facts.break_promise(format!(
+                    "the log of {run} on {} was fetched: {have} of {} bytes",
+                    cluster_name(number + 1),
+                    job.printed
+                ));
+            }
+        }
+    }
+}
