@@ -1,7 +1,7 @@
 //! Runs on far clusters. Each cluster has a thread that talks to it, and its reports become events.
 
 use super::ledger::{Query, ReadThen, StoredRun};
-use super::{Daemon, Effect, Order, Report, Then};
+use super::{Daemon, Effect, Order, Report};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use towline_core::cluster::events::events;
