@@ -153,7 +153,7 @@ fn cluster_act(random: &mut Random) -> ClusterAct {
 fn fault(random: &mut Random) -> Fault {
     let which = random.below(100);
     let on = random.once_in(2);
-    match random.below(16) {
+    match random.below(20) {
         0..3 => Fault::KillDaemon,
         3 => Fault::KillRunner(which),
         4 => Fault::KillRunnerAndGuard(which),
@@ -169,8 +169,8 @@ fn fault(random: &mut Random) -> Fault {
             cluster: which % CLUSTERS,
             is_up: on,
         },
-        13 => Fault::LoseAnswer(which),
-        14 => Fault::Refuse { cluster: which, on },
+        13..16 => Fault::LoseAnswer(which),
+        16..19 => Fault::Refuse { cluster: which, on },
         _ => Fault::CutRunner(which),
     }
 }

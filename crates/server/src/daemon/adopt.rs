@@ -76,7 +76,7 @@ impl Daemon {
             }
         }
         for ((key, attempt), (runner, run, at, gpus)) in &claims {
-            self.end_before(*key, *attempt, *at);
+            self.make_way(*key, *attempt, &runner.name, *at);
             let intent = RunEvent::AttemptIntent {
                 attempt: *attempt,
                 runner: runner.name.clone(),
@@ -92,12 +92,20 @@ impl Daemon {
         }
     }
 
-    /// Ends the attempt before `attempt`, which was claimed: so that one was over, and a power cut
-    /// lost its end.
-    fn end_before(&mut self, key: RunKey, attempt: u32, at: Moment) {
-        let before = self.run_of(key).map(|run| run.state.attempt);
-        if let Some(before) = before.filter(|before| *before < attempt) {
+    /// Brings a run to where a claim can follow. The attempt before the claimed one was over, and the
+    /// runner that the history names for the same attempt never had it: a power cut lost what
+    /// happened in between.
+    fn make_way(&mut self, key: RunKey, attempt: u32, runner: &str, at: Moment) {
+        let Some(state) = self.run_of(key).map(|run| &run.state) else {
+            return;
+        };
+        let before = state.attempt;
+        let has_another = state.runner.as_ref().is_some_and(|other| other != runner);
+        if before < attempt {
             self.attempt_over(key, before, node_failed(), at);
+        } else if before == attempt && has_another {
+            let event = self.apply(key, RunEvent::AttemptUnclaimed { attempt }, at);
+            self.record(event.into_iter().collect(), Then::Nothing);
         }
     }
 
@@ -175,6 +183,10 @@ impl Daemon {
         let Some((key, attempt)) = self.held_by_runner(name) else {
             return;
         };
+        // Its assignment was sent while the journal was being read.
+        if carrying.is_none() && self.runners.is_to_read(name, key, attempt) {
+            return;
+        }
         match records {
             Ok(records) if self.is_carried(carrying.as_ref(), key, attempt) => {
                 self.take_up(&records, key, attempt);
