@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use towline_core::cluster::GpuMake;
+use towline_core::config::StoreKind;
 use towline_core::job::IoMode;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::{IoPlan, MOUNTED, Resolved, STORE_SECRET};
@@ -309,7 +310,7 @@ fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<
     let folders = data
         .iter()
         .flat_map(|data| &data.io)
-        .filter(|order| order.io.store.datastore.kind == "folder");
+        .filter(|order| order.io.store.datastore.kind == StoreKind::Folder);
     let copy = data
         .and_then(|data| data.copy.as_ref())
         .map(|copy| copy.place.clone());

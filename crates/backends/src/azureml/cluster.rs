@@ -4,7 +4,6 @@ mod explaining;
 mod files;
 mod forgetting;
 
-use super::WORKSPACE_STORE;
 use super::config::{AzureSettings, Target};
 use super::memory::Memory;
 use super::payload::Payload;
@@ -20,6 +19,7 @@ use towline_core::cluster::{
     Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
     GpuQuota, KnownJob, LogBytes, LogLength, Observed, Page, Reach, ReachRequest, RunRef,
 };
+use towline_core::config::StoreKind;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
@@ -180,7 +180,7 @@ impl Cluster for AzureCluster {
             identity: true,
             whole_nodes: true,
             fixed_machines: is_compute,
-            own_datastores: Some(WORKSPACE_STORE),
+            own_datastores: Some(&StoreKind::Azureml),
             mounts_folders: true,
             adopts_others: true,
             ..Caps::default()

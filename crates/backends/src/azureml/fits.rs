@@ -1,11 +1,11 @@
 //! Refuses jobs before they are sent: those that can never start, that would show a secret, or that
 //! name something unknown.
 
-use super::WORKSPACE_STORE;
 use super::config::AzureSettings;
 use super::data;
 use super::identity::JobIdentity;
 use super::site::{AzureSite, Flavour, short};
+use towline_core::config::StoreKind;
 use towline_core::job::Job;
 use towline_core::quantity::Memory;
 use towline_core::resolve::Resolved;
@@ -256,7 +256,7 @@ pub(super) fn known_stores(resolved: &Resolved, site: &AzureSite) -> Result<()> 
         .map(|io| &io.store)
         .chain(resolved.copy.iter().map(|copy| &copy.store));
     let unknown = stores
-        .filter(|store| store.datastore.kind == WORKSPACE_STORE)
+        .filter(|store| store.datastore.kind == StoreKind::Azureml)
         .find(|store| !site.store_names.contains(&store.name));
     let Some(store) = unknown.filter(|_| !site.store_names.is_empty()) else {
         return Ok(());

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::data::stores::{self, Stores};
 use crate::output::{Paint, paint, stdout_has_colour};
 use towline_client as client;
+use towline_core::config::StoreKind;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
 use towline_core::transport::Transport;
@@ -185,7 +186,7 @@ fn elsewhere(context: &Context, name: &str) -> Option<String> {
         .config
         .datastores
         .get(name)
-        .filter(|store| store.kind == "folder")?
+        .filter(|store| store.kind == StoreKind::Folder)?
         .path
         .clone()?;
     let place = path.strip_prefix("~/").unwrap_or(&path);

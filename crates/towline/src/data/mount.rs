@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use towline_core::config::Datastore;
+use towline_core::config::{Datastore, StoreKind};
 use towline_core::resolve::IoPlan;
 use towline_core::{Error, Result};
 use towline_engine::flow::data::MOUNTERS;
@@ -31,11 +31,11 @@ pub(crate) struct Mount {
 
 impl Mount {
     pub(crate) fn begin(io: &IoPlan, place: &Path, lookup: &Lookup<'_>) -> Result<Self> {
-        let kind = io.store.datastore.kind.as_str();
+        let kind = &io.store.datastore.kind;
         let path = surroundings::variable("PATH").unwrap_or_default();
         let found = MOUNTERS
             .iter()
-            .filter(|program| **program != "blobfuse2" || kind == "azure_blob")
+            .filter(|program| **program != "blobfuse2" || *kind == StoreKind::AzureBlob)
             .find_map(|program| Some((*program, find_program(program, &path)?)));
         let (name, file) = found.ok_or_else(|| {
             Error::refused(format!(
@@ -188,7 +188,7 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
     let mut set = |key: &str, value: &str| {
         command.env(format!("RCLONE_CONFIG_TOW_{key}"), value);
     };
-    if store.kind == "azure_blob" {
+    if store.kind == StoreKind::AzureBlob {
         rclone_azure(&mut set, store, &at, lookup)?;
     } else {
         rclone_s3(&mut set, store, &at, lookup)?;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use towline_core::config::Datastore;
+use towline_core::config::{Datastore, StoreKind};
 use towline_core::job::IoMode;
 use towline_core::quantity::Memory;
 use towline_core::redact::Secret;
@@ -127,7 +127,7 @@ impl Carrier {
     /// as this process.
     async fn mount(&mut self, io: &IoOrder) -> Result<()> {
         let place = Path::new(&io.place);
-        if io.io.store.datastore.kind == "folder" {
+        if io.io.store.datastore.kind == StoreKind::Folder {
             let root = io.io.store.datastore.path.as_deref().unwrap_or_default();
             let folder = if io.io.path.is_empty() {
                 PathBuf::from(root)
@@ -350,7 +350,7 @@ fn here(place: &Path) -> Result<StorePath> {
 fn folder(path: &Path) -> Result<Arc<dyn Data>> {
     make_folder(path)?;
     let datastore = Datastore {
-        kind: "folder".to_owned(),
+        kind: StoreKind::Folder,
         path: Some(path.display().to_string()),
         ..Datastore::default()
     };

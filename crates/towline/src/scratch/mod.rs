@@ -15,6 +15,7 @@ use crate::output;
 use crate::wiring::machines;
 use std::process::ExitCode;
 use std::sync::Arc;
+use towline_core::config::StoreKind;
 use towline_core::quantity::Span;
 use towline_core::redact::{Secret, SecretSet};
 use towline_core::resolve::{NamedStore, STORE_SECRET};
@@ -111,7 +112,7 @@ pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
 /// workspace may be gone.
 pub(crate) fn perform_from_here(context: &Context, mut task: Task) -> Result<Outcome> {
     if let (Destination::Store { store, .. }, Some(_)) = (&task.order.to, &task.workspace.on)
-        && store.datastore.kind != "folder"
+        && store.datastore.kind != StoreKind::Folder
     {
         task.workspace.on = None;
         // The path is the other machine's; nothing is looked for there.

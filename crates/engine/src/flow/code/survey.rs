@@ -4,7 +4,7 @@ use super::{CodePlace, withheld};
 use crate::layers::Layers;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Config, Folder};
+use towline_core::config::{Config, Folder, StoreKind};
 use towline_core::quantity::Memory;
 use towline_core::resolve::FrozenCode;
 use towline_core::{Error, Result};
@@ -89,7 +89,7 @@ fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
         let store = config
             .datastores
             .get(&folder.datastore)
-            .filter(|store| store.kind == "folder")?;
+            .filter(|store| store.kind == StoreKind::Folder)?;
         let path = store.path.as_deref()?;
         let home = surroundings::home();
         let base = path

@@ -4,6 +4,7 @@
 use super::stores::{is_in_file, references, store};
 use crate::flow::outside::Outside;
 use std::collections::BTreeSet;
+use towline_core::config::StoreKind;
 use towline_core::job::{IoMode, Job};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::{CopyPlan, IoPlan, STORE_SECRET};
@@ -139,14 +140,14 @@ pub fn clean(key: &str, path: &str) -> Result<String> {
 
 /// A mount needs a program that mounts; a folder needs none.
 fn check_mount(outside: &dyn Outside, plan: &IoPlan) -> Result<()> {
-    let kind = plan.store.datastore.kind.as_str();
-    if plan.mode != IoMode::Mount || kind == "folder" {
+    let kind = &plan.store.datastore.kind;
+    if plan.mode != IoMode::Mount || *kind == StoreKind::Folder {
         return Ok(());
     }
     let path = outside.variables().get("PATH").unwrap_or_default();
     let usable = MOUNTERS
         .iter()
-        .filter(|program| **program != "blobfuse2" || kind == "azure_blob");
+        .filter(|program| **program != "blobfuse2" || *kind == StoreKind::AzureBlob);
     if usable
         .clone()
         .any(|program| find_program(program, path).is_some())

@@ -6,7 +6,7 @@ use crate::flow::OpenCluster;
 use crate::flow::outside::Outside;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Result;
-use towline_core::config::{Config, Datastore};
+use towline_core::config::{Config, Datastore, StoreKind};
 use towline_core::job::{Io, IoMode, Job};
 use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
 
@@ -22,7 +22,7 @@ pub(super) fn job_data(
     let caps = cluster.caps();
     let own_kind = caps.own_datastores;
     let is_unknown = |name: &str| own_kind.is_some() && !config.datastores.contains_key(name);
-    let own_store = |name: &str| own_store(name, own_kind.unwrap_or_default());
+    let own_store = |name: &str| own_store(name, own_kind.cloned().unwrap_or_default());
     let mut known = job.clone();
     known.io.retain(|_, io| !is_unknown(&io.datastore));
     if let Some(code) = code.as_mut().filter(|_| caps.mounts_folders) {
@@ -77,11 +77,11 @@ pub(super) fn with_folders(
 }
 
 /// A store by the name that only the cluster knows.
-fn own_store(name: &str, kind: &str) -> NamedStore {
+fn own_store(name: &str, kind: StoreKind) -> NamedStore {
     NamedStore {
         name: name.to_owned(),
         datastore: Datastore {
-            kind: kind.to_owned(),
+            kind,
             ..Datastore::default()
         },
     }

@@ -3,7 +3,7 @@
 
 use crate::flow::outside::Outside;
 use std::path::Path;
-use towline_core::config::{Credential, Datastore};
+use towline_core::config::{Credential, Datastore, StoreKind};
 use towline_core::redact::SecretSet;
 use towline_core::resolve::{NamedStore, STORE_SECRET};
 use towline_core::suggest::did_you_mean;
@@ -20,7 +20,7 @@ pub fn store(
     secrets: &mut SecretSet,
 ) -> Result<NamedStore> {
     let mut datastore = configured(outside, at, name)?;
-    if datastore.kind == "azure_blob" && datastore.endpoint.is_none() {
+    if datastore.kind == StoreKind::AzureBlob && datastore.endpoint.is_none() {
         datastore.endpoint = outside
             .variables()
             .get("TOW_AZURE_BLOB_ENDPOINT")
@@ -30,7 +30,7 @@ pub fn store(
         check_ssh_config(at, name, &datastore)?;
     }
     // Opening finds every mistake that can be found without asking the store.
-    if is_here || datastore.kind != "folder" {
+    if is_here || datastore.kind != StoreKind::Folder {
         outside.check_datastore(name, &datastore)?;
     }
     if !is_here {
@@ -86,7 +86,7 @@ fn check_ssh_config(at: &str, name: &str, datastore: &Datastore) -> Result<()> {
     if let Some(file) = datastore
         .ssh_config
         .as_ref()
-        .filter(|_| datastore.kind == "ssh_folder")
+        .filter(|_| datastore.kind == StoreKind::SshFolder)
     {
         return Err(Error::refused(format!(
             "{at}: datastore `{name}` is reached with `ssh_config: \
@@ -117,7 +117,7 @@ fn write_out_home(datastore: &mut Datastore, home: &Path, is_here: bool) {
         }
     }
     if is_here
-        && datastore.kind == "folder"
+        && datastore.kind == StoreKind::Folder
         && let Some(path) = &datastore.path
         && let Some(below) = path.strip_prefix("~/")
     {
