@@ -2,8 +2,10 @@
 //! into variables that may be stored and secrets. Pure: the facts of the machine are arguments.
 
 mod checks;
+mod mapped;
 mod shape;
 
+pub use mapped::MappedPlace;
 pub use shape::Shape;
 
 use crate::command::Program;
@@ -128,9 +130,6 @@ pub struct NamedStore {
     pub datastore: Datastore,
 }
 
-/// Begins a mapped folder that is the place of an `io` on the node; the name of the `io` follows.
-pub const MOUNTED: &str = "io:";
-
 /// Begins the name of a secret that is a datastore's credential; its reference follows. No variable
 /// can have such a name.
 pub const STORE_SECRET: &str = "datastore ";
@@ -191,8 +190,9 @@ pub struct FrozenCode {
     pub links: Vec<String>,
     /// Folders that `folders:` maps and the tree does not have, with their places in a folder
     /// datastore.
+    #[schemars(with = "BTreeMap<String, String>")]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub mapped: BTreeMap<String, String>,
+    pub mapped: BTreeMap<String, MappedPlace>,
 }
 
 impl Resolved {

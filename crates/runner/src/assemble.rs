@@ -7,7 +7,7 @@ use towline_core::cluster::GpuMake;
 use towline_core::config::StoreKind;
 use towline_core::job::IoMode;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{IoPlan, MOUNTED, Resolved, STORE_SECRET};
+use towline_core::resolve::{IoPlan, MappedPlace, Resolved, STORE_SECRET};
 use towline_core::sweep::Parameters;
 use towline_core::template;
 use towline_core::token::TOKEN_NAME;
@@ -238,10 +238,10 @@ fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
 }
 
 /// The place of a mapped folder; none if it is an io that the cluster has not put there.
-fn place_of(mapped: &str, given: &Given<'_>) -> Option<String> {
-    match mapped.strip_prefix(MOUNTED) {
-        Some(name) => given.place(name).map(str::to_owned),
-        None => Some(mapped.to_owned()),
+fn place_of(mapped: &MappedPlace, given: &Given<'_>) -> Option<String> {
+    match mapped {
+        MappedPlace::Io(name) => given.place(name).map(str::to_owned),
+        MappedPlace::Path(path) => Some(path.clone()),
     }
 }
 
@@ -317,7 +317,8 @@ fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<
     let mapped = resolved
         .code
         .iter()
-        .flat_map(|code| code.mapped.values().cloned());
+        .flat_map(|code| code.mapped.values())
+        .filter_map(|place| place.path().map(str::to_owned));
     // The submitter's folder may be gone by now; frozen code does not need it.
     let elsewhere = folders
         .filter_map(|order| order.io.store.datastore.path.clone())

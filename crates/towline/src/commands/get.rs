@@ -5,6 +5,7 @@ use crate::context::Context;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use towline_core::record::RunRecord;
+use towline_core::resolve::MappedPlace;
 use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{History, Target};
 use towline_wire::report::get::Got;
@@ -105,7 +106,10 @@ fn get(
     let linked: Vec<PathBuf> = resolved
         .code
         .iter()
-        .flat_map(|code| code.mapped.values().chain([&code.root]))
+        .flat_map(|code| {
+            let mapped = code.mapped.values().filter_map(MappedPlace::path);
+            mapped.chain([code.root.as_str()])
+        })
         .map(PathBuf::from)
         .collect();
     // All are found before any is copied.

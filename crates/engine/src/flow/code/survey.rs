@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use towline_core::config::{Config, Folder, StoreKind};
 use towline_core::quantity::Memory;
-use towline_core::resolve::FrozenCode;
+use towline_core::resolve::{FrozenCode, MappedPlace};
 use towline_core::{Error, Result};
 use towline_host::surroundings;
 use towline_snapshot::digest::Digest;
@@ -29,7 +29,7 @@ pub struct Survey {
     pub workdir: PathBuf,
     pub walked: Walked,
     /// Mapped folders that the tree lacks, with their place in a folder datastore.
-    mapped: BTreeMap<String, String>,
+    mapped: BTreeMap<String, MappedPlace>,
 }
 
 /// The user's options.
@@ -80,7 +80,7 @@ pub fn survey(
 }
 
 /// Folders of the configuration that the tree lacks and a folder datastore of this machine has.
-fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
+fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, MappedPlace> {
     let missing = config
         .folders
         .iter()
@@ -102,7 +102,7 @@ fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
             .ok()
     };
     missing
-        .filter_map(|(name, folder)| Some((name.clone(), place(folder)?)))
+        .filter_map(|(name, folder)| Some((name.clone(), MappedPlace::Path(place(folder)?))))
         .collect()
 }
 

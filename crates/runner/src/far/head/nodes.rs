@@ -50,7 +50,11 @@ impl Nodes for Head {
             target: self.folder.code().to_string_lossy().into_owned(),
             root: String::new(),
             links: Vec::new(),
-            mapped: code.mapped.clone(),
+            mapped: code
+                .mapped
+                .iter()
+                .filter_map(|(name, place)| Some((name.clone(), place.path()?.to_owned())))
+                .collect(),
         };
         self.work = Work::LayOut(Layout::begin(order, attempt)?);
         Ok(())
