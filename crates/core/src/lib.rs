@@ -25,6 +25,7 @@ pub mod record;
 pub mod redact;
 pub mod resolve;
 pub mod retry;
+pub mod secret_name;
 pub mod state;
 pub mod suggest;
 pub mod sweep;

@@ -8,6 +8,7 @@ use towline_core::cluster::Facts;
 use towline_core::event::Recorded;
 use towline_core::plan::Plan;
 use towline_core::redact::{Secret, SecretSet};
+use towline_core::secret_name::SecretName;
 use towline_core::state::RunState;
 
 /// Raised when an old daemon could misread a new message. `Stop` and `Status` never change.
@@ -121,7 +122,7 @@ impl Serialize for PrivateSecrets {
 
 impl<'de> Deserialize<'de> for PrivateSecrets {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let plain = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let plain = BTreeMap::<SecretName, String>::deserialize(deserializer)?;
         Ok(Self(SecretSet(
             plain
                 .into_iter()

@@ -9,6 +9,7 @@ use towline_core::config::StoreKind;
 use towline_core::job::Job;
 use towline_core::quantity::Memory;
 use towline_core::resolve::Resolved;
+use towline_core::secret_name::SecretName;
 use towline_core::suggest::{did_you_mean, nearest};
 use towline_core::{Error, Result};
 
@@ -210,7 +211,7 @@ pub(super) fn check_secrets(
             )
         });
     let what = match (resolved.secrets.first(), carried) {
-        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => {
+        (Some(SecretName::Token(_)), _) => {
             match towline_core::token::variable_with_token(&resolved.env) {
                 Some(variable) => format!("what looks like a token in the variable `{variable}`"),
                 None => "what looks like a token in its command".to_owned(),

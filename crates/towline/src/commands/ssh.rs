@@ -16,7 +16,6 @@ use towline_core::cluster::{Purpose, Reach, SshAddress};
 use towline_core::rank::{Gang, Place, rank_variables};
 use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
 use towline_host::surroundings;
 
@@ -107,10 +106,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .envs(&resolved.inherited)
         .envs(&resolved.env);
     // What a store's credential leads to is not the job's.
-    let own = secrets.0.iter().filter(|(name, _)| {
-        !name.starts_with(STORE_SECRET) && !name.starts_with(towline_core::token::TOKEN_NAME)
-    });
-    command.envs(own.map(|(name, value)| (name, value.expose())));
+    let own = secrets.0.iter();
+    command.envs(own.filter_map(|(name, value)| Some((name.variable()?, value.expose()))));
     command.envs(
         rank_variables(&gang, place)
             .into_iter()

@@ -18,7 +18,8 @@ use std::sync::Arc;
 use towline_core::config::StoreKind;
 use towline_core::quantity::Span;
 use towline_core::redact::{Secret, SecretSet};
-use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::resolve::NamedStore;
+use towline_core::secret_name::SecretName;
 use towline_core::workspace::Workspace;
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::surroundings;
@@ -136,7 +137,7 @@ fn open_store(store: &NamedStore, secrets: &SecretSet) -> Result<Arc<dyn Data>> 
     let found = |reference: String| {
         secrets
             .0
-            .get(&format!("{STORE_SECRET}{reference}"))
+            .get(&SecretName::Datastore(reference))
             .map(|secret| secret.expose().to_owned())
     };
     let home = surroundings::home();

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use towline_core::config::StoreKind;
 use towline_core::job::{IoMode, Job};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{CopyPlan, IoPlan, STORE_SECRET};
+use towline_core::resolve::{CopyPlan, IoPlan};
+use towline_core::secret_name::SecretName;
 use towline_core::{Error, Result};
 use towline_host::program::find_program;
 
@@ -99,7 +100,7 @@ pub(super) fn same_data(
                 .filter(|file| is_in_file(file))
                 .unwrap_or(reference);
             secrets.0.insert(
-                format!("{STORE_SECRET}{reference}"),
+                SecretName::Datastore(reference.to_owned()),
                 outside.secret(&format!("datastore `{}`", store.name), key, from)?,
             );
         }

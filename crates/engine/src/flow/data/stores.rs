@@ -2,10 +2,12 @@
 //! apart.
 
 use crate::flow::outside::Outside;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 use towline_core::config::{Credential, Datastore, StoreKind};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::resolve::NamedStore;
+use towline_core::secret_name::SecretName;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 use towline_host::surroundings;
@@ -37,16 +39,9 @@ pub fn store(
         bring_files(outside, name, &mut datastore, secrets)?;
     }
     for (key, reference) in references(&datastore) {
-        if secrets
-            .0
-            .contains_key(&format!("{STORE_SECRET}{reference}"))
-        {
-            continue;
+        if let Entry::Vacant(free) = secrets.0.entry(SecretName::Datastore(reference.to_owned())) {
+            free.insert(outside.secret(&format!("datastore `{name}`"), key, reference)?);
         }
-        secrets.0.insert(
-            format!("{STORE_SECRET}{reference}"),
-            outside.secret(&format!("datastore `{name}`"), key, reference)?,
-        );
     }
     if let Some(home) = surroundings::home() {
         write_out_home(&mut datastore, &home, is_here);
@@ -138,7 +133,9 @@ fn bring_files(
     for (key, value) in map.iter_mut().filter(|(_, value)| is_in_file(value)) {
         let secret = outside.secret(&format!("datastore `{name}`"), key, value)?;
         *value = format!("keyring:{value}");
-        secrets.0.insert(format!("{STORE_SECRET}{value}"), secret);
+        secrets
+            .0
+            .insert(SecretName::Datastore(value.clone()), secret);
     }
     Ok(())
 }
