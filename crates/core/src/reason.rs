@@ -102,12 +102,44 @@ pub struct Ending {
 
 /// The error by which a cluster refused a run, beside its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "StoredRefusal", into = "StoredRefusal")]
 pub struct Refusal {
-    /// The class of the error.
     pub kind: ErrorKind,
+    pub hints: Vec<String>,
+}
+
+/// The error by which a cluster refused a run, beside its message.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Refusal")]
+struct StoredRefusal {
+    /// The class of the error.
+    kind: ErrorKind,
+    /// Why it was refused, where that is known: `denied`, `unsupported`, `too_large`, `conflict` or
+    /// `no_room`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
     /// What the user can do about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<String>,
+    hints: Vec<String>,
+}
+
+impl From<StoredRefusal> for Refusal {
+    fn from(stored: StoredRefusal) -> Self {
+        Self {
+            kind: stored.kind.with_refusal(stored.refusal.as_deref()),
+            hints: stored.hints,
+        }
+    }
+}
+
+impl From<Refusal> for StoredRefusal {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            kind: refusal.kind,
+            refusal: refusal.kind.refusal().map(str::to_owned),
+            hints: refusal.hints,
+        }
+    }
 }
 
 /// An ending as it is stored: the detail carries the hints too, because earlier versions read them
@@ -334,4 +366,30 @@ pub fn signal_name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn a_finer_refusal_is_read_back_and_an_older_version_reads_a_plain_one() {
+        let error = Error::too_large("9 nodes are too many").hint("ask for fewer");
+        let stored = serde_json::to_value(Ending::rejected(&error)).expect("it encodes");
+        assert_eq!(
+            stored["refusal"],
+            serde_json::json!({"kind": "refused", "refusal": "too_large", "hints": ["ask for fewer"]})
+        );
+        let kind = |json: serde_json::Value| {
+            let read: Ending = serde_json::from_value(json).expect("it is read");
+            read.refusal.map(|refusal| refusal.kind)
+        };
+        let mut older = stored.clone();
+        assert_eq!(kind(stored), Some(ErrorKind::TooLarge));
+        older["refusal"] = serde_json::json!({"kind": "refused"});
+        assert_eq!(kind(older), Some(ErrorKind::Refused));
+        let oldest = serde_json::json!({"cause": "rejected", "exit_code": 123, "detail": "no"});
+        assert_eq!(kind(oldest), Some(ErrorKind::Refused));
+    }
 }

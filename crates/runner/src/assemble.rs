@@ -196,7 +196,7 @@ fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<St
 
 fn text(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().map_err(|path| {
-        Error::refused(format!(
+        Error::unsupported(format!(
             "{} has a name that is not UTF-8",
             path.to_string_lossy()
         ))

@@ -84,9 +84,8 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
         // The last attempt has replaced the folder by something else: that is kept, and never
         // followed.
-        let failed = |error| {
-            Error::refused(format!("{} cannot be kept aside", target.display())).source_error(error)
-        };
+        let failed =
+            |error| Error::from_io(format!("{} cannot be kept aside", target.display()), error);
         let aside = target.with_file_name("changed");
         fs::create_dir_all(&aside).map_err(failed)?;
         fs::rename(

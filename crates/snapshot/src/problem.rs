@@ -71,13 +71,13 @@ impl From<Problem> for Error {
             Problem::File { ref source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                Self::refused(problem.to_string()).hint(
+                Self::denied(problem.to_string()).hint(
                     "leave it out: add it to `.towignore` or \
                     to `code.ignore`",
                 )
             }
             Problem::File { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::refused(problem.to_string()).hint(
+                Self::no_room(problem.to_string()).hint(
                     "the disk is full: `tow prune` and `tow \
                     snapshot prune` make room",
                 )
@@ -89,7 +89,7 @@ impl From<Problem> for Error {
                 "`tow snapshot check --repair` drops what \
                     is damaged; then submit again from the folder",
             ),
-            Problem::NoRoom { .. } => Self::refused(problem.to_string()).hint(
+            Problem::NoRoom { .. } => Self::no_room(problem.to_string()).hint(
                 "`tow prune` and \
                 `tow snapshot prune` make room",
             ),

@@ -22,7 +22,7 @@ use towline_core::cluster::{
 use towline_core::config::StoreKind;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
-use towline_core::{Error, Result, RunId};
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::crew::keys;
 use towline_wire::line::OwnProgram;
 
@@ -112,7 +112,7 @@ impl AzureCluster {
             .filter(|stage| !stage.is_old());
         if let Some(stage) = held {
             match act(&stage) {
-                Err(error) if error.kind() == towline_core::ErrorKind::Refused => {}
+                Err(error) if error.kind() == ErrorKind::Denied => {}
                 outcome => return outcome,
             }
         }
@@ -121,7 +121,7 @@ impl AzureCluster {
         let (stage, outcome) = match act(&stage) {
             // The service returns a key even if the account accepts none. Then the signed-in user's
             // token may work.
-            Err(error) if error.kind() == towline_core::ErrorKind::Refused && stage.is_by_key() => {
+            Err(error) if error.kind() == ErrorKind::Denied && stage.is_by_key() => {
                 let by_token = Stage::by_token(self.cloud.as_ref(), &site)?;
                 match act(&by_token) {
                     Ok(done) => (by_token, Ok(done)),

@@ -59,7 +59,7 @@ pub(super) fn machine(
         (Flavour::Aml, Some(wanted), Some(size))
             if !short(wanted).eq_ignore_ascii_case(short(size)) =>
         {
-            Err(Error::refused(format!(
+            Err(Error::unsupported(format!(
                 "cluster `{}` has machines of the kind {size}, not {wanted}",
                 config.name
             ))
@@ -134,7 +134,7 @@ pub(super) fn check_fits(
 ) -> Result<()> {
     let shape = &resolved.shape;
     let refuse = |why: String, hint: &str| {
-        Err(Error::refused(format!(
+        Err(Error::too_large(format!(
             "cluster `{}` can never start it: {why}",
             config.name
         ))
@@ -224,7 +224,7 @@ pub(super) fn check_secrets(
     if matches!(identity, JobIdentity::Managed(_)) {
         return match site.vault {
             Some(_) => Ok(()),
-            None => Err(Error::refused(format!(
+            None => Err(Error::unsupported(format!(
                 "workspace `{}` has no Key Vault, and {what} reaches a run through it",
                 site.scope.workspace
             ))),

@@ -205,7 +205,7 @@ pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
         .header("x-ms-error-code")
         .map(|code| format!(" ({code})"))
         .unwrap_or_default();
-    Error::refused(format!(
+    Error::denied(format!(
         "{what}: the storage refuses the URL that run history gave for it{code}"
     ))
     .hint(

@@ -115,7 +115,7 @@ impl AzureCluster {
             return Ok(known);
         }
         let id = site.vault.as_deref().ok_or_else(|| {
-            Error::refused(format!(
+            Error::unsupported(format!(
                 "workspace `{}` has no Key Vault",
                 site.scope.workspace
             ))

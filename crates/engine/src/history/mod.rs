@@ -128,12 +128,14 @@ impl History {
     /// Opens for reading. `None` when there is no history yet.
     pub fn open_reader(path: &Path) -> Result<Option<Self>> {
         let unseen = |error| {
-            Error::refused(format!("the history {} cannot be read", path.display()))
-                .source_error(error)
-                .hint(
-                    "whether there are runs is not known; check who owns that folder, or set \
+            Error::from_io(
+                format!("the history {} cannot be read", path.display()),
+                error,
+            )
+            .hint(
+                "whether there are runs is not known; check who owns that folder, or set \
                     XDG_STATE_HOME to a folder of yours",
-                )
+            )
         };
         if let Some(folder) = path.parent() {
             towline_host::filesystem::check_own(folder).map_err(unseen)?;
@@ -202,7 +204,7 @@ fn is_full(path: &Path) -> bool {
 }
 
 fn full(path: &Path) -> Error {
-    Error::refused(format!(
+    Error::no_room(format!(
         "the disk that holds {} is full; nothing was changed",
         path.display()
     ))
@@ -236,7 +238,7 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
             Error::unreachable(format!("the history {shown} is held by another process"))
         }
         Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Error::refused(format!(
+            Error::denied(format!(
                 "the history {shown} cannot be opened: \
                 {error}"
             ))

@@ -88,8 +88,10 @@ impl<'a> Carrier<'a> {
             return Ok(known.clone());
         }
         // A failure now may be gone at the next attempt.
-        let found = (self.find_secrets)(place)
-            .map_err(|error| Error::refused(format!("its secrets could not be had: {error}")))?;
+        let found = (self.find_secrets)(place).map_err(|error| {
+            let message = format!("its secrets could not be had: {error}");
+            Error::new(error.kind().as_refusal(), message)
+        })?;
         Ok(self.secrets.insert(found).clone())
     }
 
@@ -119,9 +121,7 @@ impl<'a> Carrier<'a> {
             resolved.copy.as_ref().map_or(&[], |copy| &copy.subdirs),
             &self.folder,
         )
-        .map_err(|error| {
-            Error::refused("its dataset cannot be put together").source_error(error)
-        })?;
+        .map_err(|error| Error::from_io("its dataset cannot be put together", error))?;
         let mut assignment = assemble::assignment(Wanted {
             run: &run.id,
             attempt,

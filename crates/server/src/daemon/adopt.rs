@@ -32,11 +32,13 @@ impl Daemon {
             let path = self.state.runner_journal(&name);
             let held = lock::is_held(&path).unwrap_or(true);
             let unread = |error| {
-                Error::refused(format!(
-                    "{} cannot be read; without it the daemon does not know which runs are alive",
-                    path.display()
-                ))
-                .source_error(error)
+                Error::from_io(
+                    format!(
+                        "{} cannot be read; without it the daemon does not know which runs are alive",
+                        path.display()
+                    ),
+                    error,
+                )
             };
             let records = journal::read(&path).map_err(unread)?;
             self.replay_claims(&name, &records);
@@ -58,8 +60,10 @@ impl Daemon {
     fn journals(&self) -> Result<Vec<String>> {
         let folder = self.state.runners();
         let failed = |error: std::io::Error| {
-            Error::refused(format!("the folder {} cannot be read", folder.display()))
-                .source_error(error)
+            Error::from_io(
+                format!("the folder {} cannot be read", folder.display()),
+                error,
+            )
         };
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&folder).map_err(failed)? {

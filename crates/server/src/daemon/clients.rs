@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
-use towline_core::RunId;
 use towline_core::state::RunState;
+use towline_core::{Error, RunId};
 use towline_wire::daemon::{
     Hello, Observation, PROTOCOL, Refusal, RefusalKind, Reply, Request, Status,
 };
@@ -149,6 +149,7 @@ fn cannot_serve(why: &str) -> Reply {
     ];
     Reply::Refused(Refusal {
         kind: RefusalKind::Unreachable,
+        refusal: None,
         message,
         hints,
     })
@@ -157,6 +158,7 @@ fn cannot_serve(why: &str) -> Reply {
 pub(super) fn refuse(replies: &Replies, kind: RefusalKind, message: impl Into<String>) {
     let _ = replies.send(Reply::Refused(Refusal {
         kind,
+        refusal: None,
         message: message.into(),
         hints: Vec::new(),
     }));
@@ -191,7 +193,7 @@ impl Daemon {
                 hello.version,
                 version::version()
             );
-            return refuse(&replies, RefusalKind::Refused, message);
+            return refuse_with(&replies, &Error::unsupported(message));
         }
         self.answer(connection, hello.request, replies);
     }

@@ -44,7 +44,7 @@ pub fn daemon_main(state: &StateFolder, opener: Opener) -> Result<()> {
 fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
     let failed = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Error::refused(what).source_error(error)
+        move |error: io::Error| Error::from_io(what, error)
     };
     for folder in [
         state.root().to_owned(),
@@ -137,9 +137,8 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     daemon.take_up_all_far();
     daemon.tunnels.take_up_all();
     daemon.workspaces.load(state);
-    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| {
-        Error::refused("the daemon's socket cannot be made").source_error(error)
-    })?;
+    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET)
+        .map_err(|error| Error::from_io("the daemon's socket cannot be made", error))?;
     tokio::spawn(clients::accept(listener, inbox.clone()));
     tokio::spawn(tick(inbox));
     tell_ready();

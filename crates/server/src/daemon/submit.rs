@@ -49,11 +49,8 @@ impl Daemon {
             cluster,
         } = submit;
         if plan.version != PLAN_VERSION || plan.runs.is_empty() {
-            return refuse(
-                &replies,
-                RefusalKind::Refused,
-                "another version of tow made the plan",
-            );
+            let error = Error::unsupported("another version of tow made the plan");
+            return refuse_with(&replies, &error);
         }
         if let Some(cluster) = cluster {
             return self.submit_to(&cluster, plan, &secrets.0, replies);
@@ -80,11 +77,8 @@ impl Daemon {
             return refuse_with(&replies, &error);
         }
         if let Err(error) = self.keep_secrets(&plan.id, &secrets.0) {
-            return refuse(
-                &replies,
-                RefusalKind::Refused,
-                format!("the secrets cannot be stored: {error}"),
-            );
+            let error = Error::from_io("the secrets cannot be stored", error);
+            return refuse_with(&replies, &error);
         }
         let plan = Arc::new(plan);
         self.keep_plan(plan.clone());
@@ -119,11 +113,8 @@ impl Daemon {
             return refuse_with(&replies, &error);
         }
         if let Err(error) = self.keep_secrets(&plan.id, secrets) {
-            return refuse(
-                &replies,
-                RefusalKind::Refused,
-                format!("the secrets cannot be stored: {error}"),
-            );
+            let error = Error::from_io("the secrets cannot be stored", error);
+            return refuse_with(&replies, &error);
         }
         let plan = Arc::new(plan);
         self.keep_plan(plan.clone());

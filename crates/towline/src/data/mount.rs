@@ -38,7 +38,7 @@ impl Mount {
             .filter(|program| **program != "blobfuse2" || *kind == StoreKind::AzureBlob)
             .find_map(|program| Some((*program, find_program(program, &path)?)));
         let (name, file) = found.ok_or_else(|| {
-            Error::refused(format!(
+            Error::unsupported(format!(
                 "nothing on this machine mounts a store of kind `{kind}`"
             ))
             .hint("install rclone or blobfuse2")
@@ -56,9 +56,9 @@ impl Mount {
             .args(&io.options)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let program = command.spawn().map_err(|error| {
-            Error::refused(format!("{name} cannot be started")).source_error(error)
-        })?;
+        let program = command
+            .spawn()
+            .map_err(|error| Error::from_io(format!("{name} cannot be started"), error))?;
         Ok(Self {
             program,
             place: place.to_owned(),

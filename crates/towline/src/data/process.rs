@@ -143,8 +143,7 @@ impl Carrier {
             make_folder(place.parent().unwrap_or(place))?;
             if place.symlink_metadata().is_err() {
                 symlink(&folder, place).map_err(|error| {
-                    Error::refused(format!("{} cannot be linked", folder.display()))
-                        .source_error(error)
+                    Error::from_io(format!("{} cannot be linked", folder.display()), error)
                 })?;
             }
             return Ok(());
@@ -161,7 +160,7 @@ impl Carrier {
         make_folder(place)?;
         let path = place.with_extension("lock");
         let failed = |error: std::io::Error| {
-            Error::refused(format!("{} cannot be locked", place.display())).source_error(error)
+            Error::from_io(format!("{} cannot be locked", place.display()), error)
         };
         let file = fs::OpenOptions::new()
             .write(true)
@@ -372,9 +371,7 @@ fn make_folder(path: &Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|error| {
-            Error::refused(format!("{} cannot be made", path.display())).source_error(error)
-        })
+        .map_err(|error| Error::from_io(format!("{} cannot be made", path.display()), error))
 }
 
 /// Signalled once stdin is closed.

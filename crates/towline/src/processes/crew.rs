@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::io;
 use towline_core::redact::{Secret, SecretSet};
-use towline_core::{Error, Result, RunId};
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::surroundings;
 use towline_io::web::{Answer, AskError, Web};
 use towline_runner::crew::{CrewTask, Pace, crew_main, local_disk};
@@ -88,7 +88,7 @@ fn find(place: &SecretPlace) -> Result<SecretSet> {
         let web = Web::new()?;
         let answer = ask(&web, &asked, "the job's identity").await?;
         let token = field(&answer, "access_token")
-            .ok_or_else(|| Error::refused("the job's identity has no token for its vault"))?;
+            .ok_or_else(|| Error::denied("the job's identity has no token for its vault"))?;
         let mut found = SecretSet::default();
         for (name, key) in &place.names {
             let question = Question {
@@ -180,10 +180,10 @@ async fn ask(web: &Web, question: &Question, what: &str) -> Result<Answer> {
     };
     match web.ask(make).await {
         Ok(answer) if answer.status.is_success() => Ok(answer),
-        Ok(answer) => Err(Error::refused(format!(
-            "{what} was refused: {}",
-            answer.message()
-        ))),
+        Ok(answer) => Err(Error::new(
+            ErrorKind::refusal_of_status(answer.status.as_u16()),
+            format!("{what} was refused: {}", answer.message()),
+        )),
         Err(AskError::Unmade(error)) => Err(error),
         Err(AskError::Unanswered(problem)) => Err(Error::unreachable(format!(
             "{what} was refused: {}",

@@ -118,7 +118,7 @@ fn check_size(root: &Path, walked: &Walked, limits: Limits) -> Result<()> {
         .take(4)
         .map(|(files, bytes, name)| format!("{name} ({files} files, {})", Memory(*bytes)))
         .collect();
-    Err(Error::refused(format!(
+    Err(Error::too_large(format!(
         "{} holds {more}{files} files, {}: code is at most {} files and {}",
         root.display(),
         Memory(bytes),
@@ -137,7 +137,7 @@ impl Survey {
     pub fn frozen(&self) -> Result<FrozenCode> {
         let text = |path: &Path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
-                Error::refused(format!(
+                Error::unsupported(format!(
                     "the folder {} has a name that is not UTF-8",
                     path.display()
                 ))

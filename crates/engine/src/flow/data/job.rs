@@ -156,7 +156,7 @@ fn check_mount(outside: &dyn Outside, plan: &IoPlan) -> Result<()> {
         return Ok(());
     }
     let names: Vec<&str> = usable.copied().collect();
-    Err(Error::refused(format!(
+    Err(Error::unsupported(format!(
         "`io.{}` is to be mounted, and no program for it was found: {}",
         plan.name,
         names.join(", ")

@@ -163,7 +163,7 @@ impl SignInFailure<'_> {
             )));
         }
         if has("Unable to negotiate") {
-            let error = Error::refused(format!(
+            let error = Error::unsupported(format!(
                 "{} and your ssh have no way to talk in common: {}",
                 self.shown_host(),
                 main_line(stderr)
@@ -297,17 +297,17 @@ mod tests {
         let cases = [
             (
                 "me@h: Permission denied (publickey).\r\n",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "keys tried: /bin/sh",
             ),
             (
                 "me@h: Permission denied (publickey,password).",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "tow clusters",
             ),
             (
                 "Received disconnect from h: 2: Too many authentication failures",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "IdentitiesOnly",
             ),
             (
@@ -349,7 +349,7 @@ mod tests {
             ),
             (
                 "Unable to negotiate with h port 22: no matching host key type found.",
-                ErrorKind::Refused,
+                ErrorKind::Unsupported,
                 "older ways",
             ),
             (
