@@ -202,6 +202,7 @@ pub struct Error {
     context: Vec<(&'static str, String)>,
     hints: Vec<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
+    blames_network: bool,
 }
 
 impl Error {
@@ -217,6 +218,7 @@ impl Error {
             context: Vec::new(),
             hints: Vec::new(),
             source: None,
+            blames_network: false,
         }
     }
     pub fn usage(message: impl Into<String>) -> Self {
@@ -279,6 +281,13 @@ impl Error {
         self.source = Some(Box::new(source));
         self
     }
+    /// Says whether the hints name the network between here and there as a possible reason: a VPN
+    /// that is off, a firewall, a rule about addresses.
+    #[must_use]
+    pub fn blame_network(mut self, blames: bool) -> Self {
+        self.blames_network = blames;
+        self
+    }
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = retry;
@@ -295,21 +304,19 @@ impl Error {
     /// lost.
     #[must_use]
     pub fn as_unknown(&self) -> Self {
-        self.hints
-            .iter()
-            .fold(Self::unreachable(self.to_string()), |error, hint| {
-                error.hint(hint.clone())
-            })
+        self.with_hints_on(Self::unreachable(self.to_string()))
     }
 
     /// A copy for another caller: kind, message and hints. The message includes the source.
     #[must_use]
     pub fn again(&self) -> Self {
-        self.hints
-            .iter()
-            .fold(Self::new(self.kind, self.to_string()), |error, hint| {
-                error.hint(hint.clone())
-            })
+        self.with_hints_on(Self::new(self.kind, self.to_string()))
+    }
+
+    /// Another error with the hints of this one.
+    fn with_hints_on(&self, mut other: Self) -> Self {
+        other.hints.clone_from(&self.hints);
+        other.blame_network(self.blames_network)
     }
 
     pub const fn kind(&self) -> ErrorKind {
@@ -326,6 +333,10 @@ impl Error {
     }
     pub fn hints(&self) -> &[String] {
         &self.hints
+    }
+    /// Whether a hint already names the network as a possible reason.
+    pub const fn blames_network(&self) -> bool {
+        self.blames_network
     }
 }
 
@@ -386,6 +397,17 @@ mod tests {
         let newer = ErrorKind::Refused.with_refusal(Some("tired"));
         assert_eq!(newer, ErrorKind::Refused);
         assert!(serde_json::from_str::<ErrorKind>(r#""denied""#).is_err());
+    }
+
+    #[test]
+    fn a_copy_has_the_hints_and_what_they_blame() {
+        let error = Error::refused("no").hint("is the VPN on?");
+        assert!(!error.again().blames_network());
+        let error = error.blame_network(true);
+        for copy in [error.again(), error.as_unknown()] {
+            assert!(copy.blames_network());
+            assert_eq!(copy.hints(), error.hints());
+        }
     }
 
     #[test]

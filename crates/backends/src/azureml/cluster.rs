@@ -369,8 +369,7 @@ impl Cluster for AzureCluster {
 
 /// Adds the usual reason: the storage answers only inside its own network.
 fn behind_a_firewall(error: Error) -> Error {
-    let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
-    let vpn = (!is_said).then(|| {
+    let vpn = (!error.blames_network()).then(|| {
         "is the VPN on? storage behind a private endpoint or a firewall answers only inside its \
             own network"
             .to_owned()
@@ -378,6 +377,7 @@ fn behind_a_firewall(error: Error) -> Error {
     error
         .while_doing("the workspace answers, its storage does not")
         .maybe_hint(vpn)
+        .blame_network(true)
 }
 
 impl OwnFacts for AzureSite {
@@ -401,5 +401,24 @@ impl OwnFacts for AzureSite {
             gpu_quota,
             ..facts
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_is_blamed_once() {
+        let silent = behind_a_firewall(Error::unreachable("no answer").hint("try again"));
+        assert_eq!(silent.hints().len(), 2);
+        assert!(silent.hints()[1].contains("VPN"), "{silent:?}");
+        let told = behind_a_firewall(
+            Error::unreachable("no answer")
+                .hint("is the tunnel to the lab up?")
+                .blame_network(true),
+        );
+        assert_eq!(told.hints().len(), 1);
+        assert_eq!(behind_a_firewall(silent).hints().len(), 2);
     }
 }

@@ -186,6 +186,7 @@ impl Service {
             && let Some(ours) = source.downcast_ref::<Error>()
         {
             let again = Error::new(ours.kind(), format!("{}: {}", self.place, ours.message()));
+            let again = again.blame_network(ours.blames_network());
             return ours.hints().iter().fold(again, Error::hint);
         }
         let text = error.to_string();
@@ -290,7 +291,8 @@ impl Service {
             ))
             .hint(
                 "is the VPN on? the account's owner sees under Networking who may come from where",
-            );
+            )
+            .blame_network(true);
         }
         if let Some((why, hint)) = cause_of(&code) {
             return error(&format!("{why} ({})", answer.message()))
@@ -412,6 +414,7 @@ mod tests {
         let firewall = "This request is not authorized to perform this operation.";
         let error = explained(&key, 403, FIREWALL_OR_KEY, firewall);
         assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+        assert!(error.blames_network());
     }
 
     #[test]

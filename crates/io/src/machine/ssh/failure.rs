@@ -108,7 +108,8 @@ impl SignInFailure<'_> {
             if has("Temporary failure") {
                 return Some(
                     Error::unreachable(format!("the name of {host} cannot be looked up now"))
-                        .hint("is this machine on a network, or does it need a VPN?"),
+                        .hint("is this machine on a network, or does it need a VPN?")
+                        .blame_network(true),
                 );
             }
             let error = Error::config(format!("there is no host called {host}"));
@@ -129,6 +130,7 @@ impl SignInFailure<'_> {
             return Some(
                 Error::unreachable(format!("{host} does not answer"))
                     .hint("does it need a VPN? is it up?")
+                    .blame_network(true)
                     .with("ssh", main_line(stderr)),
             );
         }
