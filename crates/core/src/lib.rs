@@ -15,6 +15,7 @@ pub mod id;
 pub mod image;
 pub mod job;
 pub mod network;
+pub mod obstacle;
 pub mod plan;
 pub mod process_limits;
 pub mod quantity;

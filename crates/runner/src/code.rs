@@ -1,6 +1,7 @@
 //! The code of an attempt, laid out by a thread, so that the runner can still handle a stop.
 
 use rustix::event::{EventfdFlags, eventfd};
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use towline_core::obstacle::Obstacle;
+use towline_core::reason::Ending;
 use towline_core::{Error, Result};
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
@@ -69,6 +72,13 @@ impl Layout {
             .join()
             .unwrap_or_else(|_| Err(Error::bug("the layout of the code broke down")))
     }
+}
+
+/// The end of an attempt whose code could not be laid out. `obstacle` is the one that the error
+/// names.
+pub(crate) fn not_laid_out(error: &impl Display, obstacle: Option<Obstacle>) -> Ending {
+    let why = format!("the code could not be laid out: {error}");
+    Ending::not_started(why, obstacle.or(Some(Obstacle::CodeLayout)))
 }
 
 /// Makes a fresh tree for the first attempt. A later attempt gets the same tree with its code
@@ -133,5 +143,24 @@ fn remove_parts(target: &Path) {
 fn make_link(original: &Path, link: &Path) {
     if original.symlink_metadata().is_ok() && link.symlink_metadata().is_err() {
         let _ = symlink(original, link);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_is_not_laid_out_lacks_room_or_is_damaged() {
+        for (error, obstacle) in [
+            (Error::no_room("full"), Obstacle::NoRoom),
+            (Error::refused("a pack is damaged"), Obstacle::CodeLayout),
+        ] {
+            let ending = not_laid_out(&error, Obstacle::of(&error));
+            assert_eq!(ending.obstacle, Some(obstacle));
+            let detail = ending.detail.expect("a detail");
+            let why = format!("the code could not be laid out: {error}");
+            assert_eq!(detail, why);
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::continues::Mark;
 use crate::digest::Digest;
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::Error;
+use towline_core::{Error, ErrorKind};
 
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
@@ -93,6 +93,9 @@ impl From<Problem> for Error {
                 "`tow prune` and \
                 `tow snapshot prune` make room",
             ),
+            Problem::File { ref source, .. } => {
+                Self::new(ErrorKind::refusal_of_io(source), problem.to_string())
+            }
             other => Self::refused(other.to_string()),
         }
     }

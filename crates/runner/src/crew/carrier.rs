@@ -5,7 +5,8 @@ use super::{CrewTask, FindSecrets, given};
 use crate::assemble::{self, AttemptFolders, Given, Wanted};
 use std::path::PathBuf;
 use towline_core::cluster::GpuMake;
-use towline_core::reason::{Cause, Ending};
+use towline_core::obstacle::Obstacle;
+use towline_core::reason::Ending;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Shape;
 use towline_core::{Error, Result};
@@ -72,11 +73,11 @@ impl<'a> Carrier<'a> {
             port,
         };
         let failed =
-            |why: String| LocalPart::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
+            |why: String, obstacle| LocalPart::failed(attempt, Ending::not_started(why, obstacle));
         match self.assigned(attempt, gang) {
             Ok(assignment) => LocalPart::begin(assignment, &self.folder, self.task.folder.clone())
-                .unwrap_or_else(|error| failed(error.to_string())),
-            Err(error) => failed(error.to_string()),
+                .unwrap_or_else(|error| failed(error.to_string(), Obstacle::of_io(&error))),
+            Err(error) => failed(error.to_string(), Obstacle::of(&error)),
         }
     }
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use towline_core::cluster::GpuMake;
 use towline_core::event::RunEvent;
+use towline_core::obstacle::Obstacle;
 use towline_core::plan::Plan;
-use towline_core::reason::{Cause, Ending};
+use towline_core::reason::Ending;
 use towline_core::{Error, Result};
 use towline_engine::history::RunKey;
 use towline_host::{crash, process};
@@ -176,7 +177,7 @@ impl Daemon {
                 self.attempt_over(
                     key,
                     attempt,
-                    Ending::cause(Cause::NotStarted).detail(error.to_string()),
+                    Ending::not_started(error.to_string(), Obstacle::of(&error)),
                     now(),
                 );
             }

@@ -21,6 +21,7 @@ use towline_core::Retry;
 use towline_core::RunId;
 use towline_core::cluster::End;
 use towline_core::cluster::RunRef;
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::Cause;
 use towline_core::reason::Ending;
 use towline_runner::far::is_lapsed;
@@ -203,7 +204,11 @@ impl Site {
             // Slurm creates this file on the node before anything else happens.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let stage = self.stage.root().display();
-                return ending.detail(format!(
+                return Ending {
+                    obstacle: Some(Obstacle::StageNotShared),
+                    ..ending
+                }
+                .detail(format!(
                     "its job ended before anything of it began, and its output is not in {stage}, \
                         the `stage` of the cluster: its node does not share that folder"
                 ));
@@ -212,7 +217,11 @@ impl Site {
         };
         let said = String::from_utf8_lossy(&said[said.len().saturating_sub(4096)..]).into_owned();
         match said.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(line) => ending.detail(format!(
+            Some(line) => Ending {
+                obstacle: Obstacle::named_in(line),
+                ..ending
+            }
+            .detail(format!(
                 "its job ended before anything of it began: {}",
                 line.trim()
             )),
