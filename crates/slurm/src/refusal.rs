@@ -338,7 +338,7 @@ const RULES: &[Rule] = &[
     Rule {
         texts: &["writing script/environment"],
         make: |_, _| {
-            Error::no_room("Slurm could not store the job: its disk may be full")
+            Error::refused("Slurm could not store the job: its disk may be full")
                 .retry(Retry::Later)
         },
     },

@@ -24,7 +24,7 @@ pub use write::{Batch, RunKey};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use towline_core::{Error, Result};
+use towline_core::{Error, ErrorKind, Result};
 
 /// How long a reader or writer waits for another that holds the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -237,12 +237,17 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Error::unreachable(format!("the history {shown} is held by another process"))
         }
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Error::denied(format!(
-                "the history {shown} cannot be opened: \
-                {error}"
-            ))
-            .hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
+        Some(
+            code @ (ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied),
+        ) => {
+            // SQLite cannot open a file for other reasons too, such as too few descriptors.
+            let kind = match code {
+                ErrorCode::CannotOpen => ErrorKind::Refused,
+                _ => ErrorKind::Denied,
+            };
+            let message = format!("the history {shown} cannot be opened: {error}");
+            Error::new(kind, message)
+                .hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
         }
         _ if rows::is_of_the_row(error) => Error::bug(format!(
             "a row of the history {shown} cannot be read: \

@@ -35,8 +35,7 @@ impl Inner {
                     .hint("make room; the same command goes on where it stopped")
             }
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                Error::denied(format!("{path} cannot be used"))
-                    .source_error(error)
+                Error::from_io(format!("{path} cannot be used"), error)
                     .hint("look at the owner and mode of the folder")
             }
             io::ErrorKind::NotADirectory => Error::conflict(format!(

@@ -88,7 +88,7 @@ fn find(place: &SecretPlace) -> Result<SecretSet> {
         let web = Web::new()?;
         let answer = ask(&web, &asked, "the job's identity").await?;
         let token = field(&answer, "access_token")
-            .ok_or_else(|| Error::denied("the job's identity has no token for its vault"))?;
+            .ok_or_else(|| Error::refused("the job's identity has no token for its vault"))?;
         let mut found = SecretSet::default();
         for (name, key) in &place.names {
             let question = Question {

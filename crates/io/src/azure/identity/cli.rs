@@ -129,7 +129,7 @@ impl AzureCli {
         {
             Error::unreachable(format!("{at}: the Azure CLI has no token: {first}"))
         } else {
-            Error::denied(format!("{at}: the Azure CLI has no token: {first}"))
+            Error::refused(format!("{at}: the Azure CLI has no token: {first}"))
         };
         error.hint(format!(
             "see that this works: {}",
@@ -317,7 +317,7 @@ mod tests {
                 .kind(),
             ErrorKind::Unreachable
         );
-        assert_eq!(cli.refused(b"").kind(), ErrorKind::Denied);
+        assert_eq!(cli.refused(b"").kind(), ErrorKind::Refused);
         let factor = b"ERROR: AADSTS50076: Due to a configuration change, you must use \
             multi-factor authentication.\nInteractive authentication is needed. Please run:\naz \
                 login --tenant \"t\" --scope \"https://management.core.windows.net//.default\"\n";
