@@ -52,7 +52,7 @@ pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>>
         KindConfig::Slurm(config) => Arc::new(SlurmCluster::open(named, config, means)?),
         KindConfig::Azureml(config) => Arc::new(AzureCluster::open(named, config, means)?),
         KindConfig::Kubernetes | KindConfig::Philly => {
-            return Err(Error::refused(format!(
+            return Err(Error::unsupported(format!(
                 "cluster `{name}` is of kind `{}`, which this version cannot use yet",
                 cluster.kind.word()
             ))
@@ -106,7 +106,7 @@ pub fn discover(
     });
     let named = define(name, definition, caller)?;
     let KindConfig::Azureml(config) = &named.cluster.kind else {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "cluster `{name}` is of kind `{}`: only Azure ML is asked",
             named.cluster.kind.word()
         )));
@@ -124,7 +124,7 @@ pub fn create_workspace(
     location: Option<&str>,
 ) -> Result<Answer<Workspace>> {
     let KindConfig::Azureml(config) = &named.cluster.kind else {
-        let error = Error::refused(format!("cluster `{}` has no workspace", named.name));
+        let error = Error::unsupported(format!("cluster `{}` has no workspace", named.name));
         return Err(error.hint("name one of kind azureml with `-c`"));
     };
     AzureCluster::open(named, config, means)?.create_workspace(name, location)

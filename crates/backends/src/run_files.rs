@@ -12,7 +12,7 @@ use towline_wire::log_name::LogName;
 const MAX_ENTRIES: usize = 200_000;
 
 fn failed(path: &Path, error: io::Error) -> Error {
-    Error::refused(format!("{} cannot be read", path.display())).source_error(error)
+    Error::from_io(format!("{} cannot be read", path.display()), error)
 }
 
 /// Every log in a run's folder; none if there is no folder.
@@ -116,7 +116,7 @@ pub fn list(root: &Path) -> Result<Vec<FileEntry>> {
             todo.extend(entries.flatten().map(|entry| entry.path()));
         }
         if listed.len() > MAX_ENTRIES {
-            return Err(Error::refused(format!(
+            return Err(Error::too_large(format!(
                 "{} holds more than {MAX_ENTRIES} files",
                 root.display()
             ))

@@ -300,9 +300,8 @@ fn ask_to_leave(state: &StateFolder) -> bool {
 /// Whether there is a daemon, by its lock.
 pub fn is_there(state: &StateFolder) -> Result<bool> {
     let lock = state.daemon_lock();
-    towline_host::lock::is_held(&lock).map_err(|error| {
-        Error::refused(format!("{} cannot be checked", lock.display())).source_error(error)
-    })
+    towline_host::lock::is_held(&lock)
+        .map_err(|error| Error::from_io(format!("{} cannot be checked", lock.display()), error))
 }
 
 /// One try; `None` if there is no daemon, or it exited before it answered.
@@ -367,11 +366,10 @@ pub fn start(state: &StateFolder) -> Result<()> {
 fn start_within(state: &StateFolder, limit: Duration) -> Result<()> {
     let failed = |error| Error::unreachable("the daemon cannot be started").source_error(error);
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
-        Error::refused(format!(
-            "the state folder {} cannot be used",
-            state.root().display()
-        ))
-        .source_error(error)
+        Error::from_io(
+            format!("the state folder {} cannot be used", state.root().display()),
+            error,
+        )
         .hint("set XDG_STATE_HOME to a folder of yours")
     })?;
     let (mut ready, theirs) = io::pipe().map_err(failed)?;

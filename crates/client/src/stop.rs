@@ -65,16 +65,15 @@ pub fn stop(state: &StateFolder) -> Result<Stopped> {
 /// The process that holds the daemon's lock, if it is a daemon of `tow`.
 fn daemon(state: &StateFolder) -> Result<Option<i32>> {
     let lock = state.daemon_lock();
-    let holder = towline_host::lock::holder(&lock).map_err(|error| {
-        Error::refused(format!("{} cannot be checked", lock.display())).source_error(error)
-    })?;
+    let holder = towline_host::lock::holder(&lock)
+        .map_err(|error| Error::from_io(format!("{} cannot be checked", lock.display()), error))?;
     let Some(pid) = holder else { return Ok(None) };
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let mut words = words.split(|byte| *byte == 0).skip(1);
     if (words.next(), words.next()) == (Some(b"daemon".as_slice()), Some(b"run".as_slice())) {
         return Ok(Some(pid));
     }
-    Err(Error::refused(format!(
+    Err(Error::conflict(format!(
         "process {pid} holds {} and is not a daemon of tow",
         lock.display()
     ))

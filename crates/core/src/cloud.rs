@@ -175,7 +175,7 @@ impl Who {
 
 /// The cloud, as the signed-in user. Throttled calls are repeated after a pause, tokens are renewed
 /// before they expire, and calls that are not repeatable are never sent twice. An error means that
-/// there is no answer at all (`Unreachable`), or that nobody is signed in (`Refused`, with a hint
+/// there is no answer at all (`Unreachable`), or that nobody is signed in (`Denied`, with a hint
 /// how to sign in).
 pub trait Cloud: Send + Sync + Debug {
     /// The resource manager, without a slash at its end.
@@ -241,8 +241,9 @@ pub struct Item {
     pub version: String,
 }
 
-/// Objects by key, below a path. An error of kind `Refused` whose text holds no secret is the
-/// service's refusal; `Unreachable` means that nothing is known.
+/// Objects by key, below a path. An error that is a refusal, whose text holds no secret, is the
+/// service's: `Denied` means that the credential is not accepted or has expired. `Unreachable`
+/// means that nothing is known.
 pub trait Objects: Send + Sync + Debug {
     /// Writes the whole object. With `once`, `false` means that it exists already and is left
     /// unchanged.

@@ -216,7 +216,8 @@ fn describe_environment(resolved: &Resolved, is_here: bool, lines: &mut Lines) {
         );
     }
     if !resolved.secrets.is_empty() {
-        lines.add("secrets", &resolved.secrets.join(", "));
+        let names: Vec<String> = resolved.secrets.iter().map(ToString::to_string).collect();
+        lines.add("secrets", &names.join(", "));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why an attempt ended, kept apart from the state it ended in.
 
 use crate::ErrorKind;
+use crate::obstacle::{self, Obstacle};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -98,16 +99,51 @@ pub struct Ending {
     /// The error, where the cluster refused the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Box<Refusal>>,
+    /// What kept the program from starting, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
 }
 
 /// The error by which a cluster refused a run, beside its message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "StoredRefusal", into = "StoredRefusal")]
 pub struct Refusal {
-    /// The class of the error.
     pub kind: ErrorKind,
+    pub hints: Vec<String>,
+}
+
+/// The error by which a cluster refused a run, beside its message.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename = "Refusal")]
+struct StoredRefusal {
+    /// The class of the error.
+    kind: ErrorKind,
+    /// Why it was refused, where that is known: `denied`, `unsupported`, `too_large`, `conflict` or
+    /// `no_room`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refusal: Option<String>,
     /// What the user can do about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hints: Vec<String>,
+    hints: Vec<String>,
+}
+
+impl From<StoredRefusal> for Refusal {
+    fn from(stored: StoredRefusal) -> Self {
+        Self {
+            kind: stored.kind.with_refusal(stored.refusal.as_deref()),
+            hints: stored.hints,
+        }
+    }
+}
+
+impl From<Refusal> for StoredRefusal {
+    fn from(refusal: Refusal) -> Self {
+        Self {
+            kind: refusal.kind,
+            refusal: refusal.kind.refusal().map(str::to_owned),
+            hints: refusal.hints,
+        }
+    }
 }
 
 /// An ending as it is stored: the detail carries the hints too, because earlier versions read them
@@ -127,6 +163,12 @@ struct StoredEnding {
     uncollected: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refusal: Option<Box<Refusal>>,
+    #[serde(
+        default,
+        deserialize_with = "obstacle::read_word",
+        skip_serializing_if = "Option::is_none"
+    )]
+    obstacle: Option<Obstacle>,
 }
 
 /// Stands before each hint in a stored detail.
@@ -143,6 +185,7 @@ impl Serialize for Ending {
             detail: detail.map(|detail| self.hints().iter().fold(detail, join)),
             uncollected: self.uncollected.clone(),
             refusal: self.refusal.clone(),
+            obstacle: self.obstacle,
         }
         .serialize(target)
     }
@@ -176,6 +219,7 @@ impl<'de> Deserialize<'de> for Ending {
             detail,
             uncollected: stored.uncollected,
             refusal: stored.refusal.or(by_detail),
+            obstacle: stored.obstacle,
         })
     }
 }
@@ -211,6 +255,22 @@ impl Ending {
             ..Self::cause(Cause::Rejected)
         }
         .detail(error.to_string())
+    }
+    /// The end of an attempt whose program never ran.
+    pub fn not_started(why: impl Into<String>, obstacle: Option<Obstacle>) -> Self {
+        Self {
+            obstacle,
+            ..Self::cause(Cause::NotStarted)
+        }
+        .detail(why)
+    }
+    /// What kept the program from starting. An ending without the field may come from a version
+    /// that had none, so its detail is read.
+    pub fn known_obstacle(&self) -> Option<Obstacle> {
+        let detail = self.detail.as_deref();
+        let is_old = self.obstacle.is_none() && self.cause == Some(Cause::NotStarted);
+        self.obstacle
+            .or_else(|| Obstacle::named_in(detail.filter(|_| is_old)?))
     }
     /// What the user can do about a refusal.
     pub fn hints(&self) -> &[String] {
@@ -334,4 +394,51 @@ pub fn signal_name(signal: i32) -> String {
         _ => return format!("signal {signal}"),
     };
     name.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn an_obstacle_is_stored_and_an_old_ending_is_known_by_its_text() {
+        let ending = Ending::not_started("`stage` is full", Some(Obstacle::NoRoom));
+        let stored = serde_json::to_value(&ending).expect("it encodes");
+        assert_eq!(stored["obstacle"], "no_room");
+        let read = |json: serde_json::Value| -> Ending {
+            serde_json::from_value(json).expect("it is read")
+        };
+        let mut other = stored.clone();
+        assert_eq!(read(stored), ending);
+        assert_eq!(ending.known_obstacle(), Some(Obstacle::NoRoom));
+        other["obstacle"] = "flood".into();
+        assert_eq!(read(other).obstacle, None);
+        let old = serde_json::json!({"cause": "not_started", "detail": "is `stage` shared?"});
+        let old = read(old);
+        assert_eq!(old.obstacle, None);
+        assert_eq!(old.known_obstacle(), Some(Obstacle::StageNotShared));
+        let other = Ending::cause(Cause::ExitCode).detail("No space left");
+        assert_eq!(other.known_obstacle(), None);
+    }
+
+    #[test]
+    fn a_finer_refusal_is_read_back_and_an_older_version_reads_a_plain_one() {
+        let error = Error::too_large("9 nodes are too many").hint("ask for fewer");
+        let stored = serde_json::to_value(Ending::rejected(&error)).expect("it encodes");
+        assert_eq!(
+            stored["refusal"],
+            serde_json::json!({"kind": "refused", "refusal": "too_large", "hints": ["ask for fewer"]})
+        );
+        let kind = |json: serde_json::Value| {
+            let read: Ending = serde_json::from_value(json).expect("it is read");
+            read.refusal.map(|refusal| refusal.kind)
+        };
+        let mut older = stored.clone();
+        assert_eq!(kind(stored), Some(ErrorKind::TooLarge));
+        older["refusal"] = serde_json::json!({"kind": "refused"});
+        assert_eq!(kind(older), Some(ErrorKind::Refused));
+        let oldest = serde_json::json!({"cause": "rejected", "exit_code": 123, "detail": "no"});
+        assert_eq!(kind(oldest), Some(ErrorKind::Refused));
+    }
 }

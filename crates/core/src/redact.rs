@@ -1,5 +1,6 @@
 //! Secrets: a type that cannot be printed, and the names that give a secret away.
 
+use crate::secret_name::SecretName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,20 +25,20 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Secrets by the name of their variable. Serialised only by [`SecretSet::to_private_bytes`],
+/// Secrets by name. Serialised only by [`SecretSet::to_private_bytes`],
 /// for a private socket or a 0600 file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SecretSet(pub BTreeMap<String, Secret>);
+pub struct SecretSet(pub BTreeMap<SecretName, Secret>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
-struct Private(BTreeMap<String, String>);
+struct Private(BTreeMap<SecretName, String>);
 
 impl SecretSet {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    pub fn names(&self) -> Vec<String> {
+    pub fn names(&self) -> Vec<SecretName> {
         self.0.keys().cloned().collect()
     }
     pub fn to_private_bytes(&self) -> Vec<u8> {

@@ -2,8 +2,10 @@
 //! into variables that may be stored and secrets. Pure: the facts of the machine are arguments.
 
 mod checks;
+mod mapped;
 mod shape;
 
+pub use mapped::MappedPlace;
 pub use shape::Shape;
 
 use crate::command::Program;
@@ -12,6 +14,7 @@ use crate::job::{IoMode, Job, RetryPolicy, Tier};
 use crate::process_limits::ProcessLimits;
 use crate::quantity::Span;
 use crate::redact::{Secret, SecretSet, looks_like_credential};
+use crate::secret_name::SecretName;
 use crate::{Error, Result};
 use checks::{check_nul, check_templates, check_variable};
 use schemars::JsonSchema;
@@ -49,8 +52,9 @@ pub struct Resolved {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inherited: BTreeMap<String, String>,
     /// Names of variables whose values are secret and stored apart.
+    #[schemars(with = "Vec<String>")]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub secrets: Vec<String>,
+    pub secrets: Vec<SecretName>,
     /// When it is tried again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<RetryPolicy>,
@@ -128,13 +132,6 @@ pub struct NamedStore {
     pub datastore: Datastore,
 }
 
-/// Begins a mapped folder that is the place of an `io` on the node; the name of the `io` follows.
-pub const MOUNTED: &str = "io:";
-
-/// Begins the name of a secret that is a datastore's credential; its reference follows. No variable
-/// can have such a name.
-pub const STORE_SECRET: &str = "datastore ";
-
 /// The container image of a run, and the program that runs it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Container {
@@ -191,8 +188,9 @@ pub struct FrozenCode {
     pub links: Vec<String>,
     /// Folders that `folders:` maps and the tree does not have, with their places in a folder
     /// datastore.
+    #[schemars(with = "BTreeMap<String, String>")]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub mapped: BTreeMap<String, String>,
+    pub mapped: BTreeMap<String, MappedPlace>,
 }
 
 impl Resolved {
@@ -353,7 +351,8 @@ fn split_environment(
             || around.credentials.contains(name)
             || crate::token::begins_like_secret(value).is_some()
         {
-            secrets.0.insert(name.clone(), Secret::new(value.clone()));
+            let name = SecretName::Variable(name.clone());
+            secrets.0.insert(name, Secret::new(value.clone()));
         } else {
             inherited.insert(name.clone(), value.clone());
         }
@@ -373,7 +372,7 @@ fn split_environment(
             );
         };
         inherited.remove(name);
-        secrets.0.insert(name.clone(), value);
+        secrets.0.insert(SecretName::Variable(name.clone()), value);
     }
     Ok((inherited, secrets))
 }
@@ -438,8 +437,9 @@ mod tests {
         )
         .expect("resolves");
         assert_eq!(resolved.inherited.keys().collect::<Vec<_>>(), ["PATH"]);
-        assert_eq!(secrets.names(), ["HF_TOKEN", "MINE"]);
-        assert_eq!(resolved.secrets, ["HF_TOKEN", "MINE"]);
+        let names = ["HF_TOKEN", "MINE"].map(SecretName::from);
+        assert_eq!(secrets.names(), names);
+        assert_eq!(resolved.secrets, names);
         let missing = resolve(&job("{environment: {secrets: [NONE]}}"), None, 0, around)
             .expect_err("no value");
         assert_eq!(missing.kind(), crate::ErrorKind::Refused);

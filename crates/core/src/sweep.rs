@@ -41,7 +41,7 @@ impl Sweep {
         let mut rows: Vec<Parameters> = vec![Vec::new()];
         for axis in &self.0 {
             if rows.len().saturating_mul(axis.choices.len()) > MAX_SWEEP_RUNS {
-                return Err(Error::refused(format!(
+                return Err(Error::too_large(format!(
                     "the sweep has more than {MAX_SWEEP_RUNS} runs"
                 ))
                 .hint("split it, or take fewer values"));
@@ -200,7 +200,7 @@ fn range(text: &str) -> Option<Result<impl Iterator<Item = String> + use<>>> {
         return None;
     }
     let too_large = || {
-        Error::refused(format!(
+        Error::too_large(format!(
             "the range `{text}` has more than {MAX_SWEEP_RUNS} values"
         ))
         .hint("quote it in a list, `[\"1-9\"]`, to mean the word")

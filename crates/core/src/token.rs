@@ -4,12 +4,9 @@
 
 use crate::job::{Job, OneOrMany};
 use crate::redact::{Secret, SecretSet, looks_like_credential};
+use crate::secret_name::{SecretName, TOKEN_PREFIX};
 use crate::{Error, Result};
 use std::ops::Range;
-
-/// Begins the name of a token among the secrets of a run; a number follows. No variable can have
-/// such a name.
-pub const TOKEN_NAME: &str = "***";
 
 /// Beginnings by which a token is recognised, and the name of its variable if it has none.
 pub const TOKEN_BEGINNINGS: [(&str, &str); 12] = [
@@ -267,7 +264,7 @@ fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
             .find(|(_, secret)| secret.expose() == value)
             .map(|(name, _)| name.clone());
         let name = known.unwrap_or_else(|| {
-            let name = format!("{TOKEN_NAME}{}", tokens.0.len() + 1);
+            let name = SecretName::Token((tokens.0.len() + 1).to_string());
             tokens.0.insert(name.clone(), Secret::new(value));
             name
         });
@@ -277,7 +274,7 @@ fn replace(text: &mut String, spans: &[Range<usize>], tokens: &mut SecretSet) {
 
 /// The beginning of every placeholder that stands for a token: `${{***`.
 fn placeholder_begin() -> String {
-    format!("${{{{{TOKEN_NAME}")
+    format!("${{{{{TOKEN_PREFIX}")
 }
 
 /// The first variable that a token was taken out of.
@@ -296,7 +293,7 @@ pub fn hidden(text: &str) -> String {
     let begin = placeholder_begin();
     while let Some(at) = rest.find(&begin) {
         shown.push_str(&rest[..at]);
-        shown.push_str(TOKEN_NAME);
+        shown.push_str(TOKEN_PREFIX);
         rest = rest[at..]
             .find("}}")
             .map_or("", |end| &rest[at + end + 2..]);
@@ -367,8 +364,12 @@ mod tests {
                     .all(|secret| !stored.contains(secret.expose())),
                 "{stored}"
             );
-            let back = template::fill(&stored, |name| tokens.0.get(name).map(Secret::expose), &[])
-                .expect("filled");
+            let back = template::fill(
+                &stored,
+                |name| tokens.0.get(&name.into()).map(Secret::expose),
+                &[],
+            )
+            .expect("filled");
             assert_eq!(back, script);
             assert!(take_out(&mut job).is_err(), "its values are gone");
         }

@@ -86,9 +86,7 @@ impl AddedFiles {
         write: impl FnOnce(&std::path::Path, &[u8]) -> io::Result<T>,
     ) -> Result<T> {
         let file = self.file(name);
-        let failed = |error| {
-            Error::refused(format!("{} cannot be written", file.display())).source_error(error)
-        };
+        let failed = |error| Error::from_io(format!("{} cannot be written", file.display()), error);
         let value = serde_json::to_value(value)
             .map_err(io::Error::other)
             .map_err(failed)?;

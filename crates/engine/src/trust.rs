@@ -127,7 +127,7 @@ impl Trusted {
                 .hint("set HOME to your home folder")
         })?;
         let failed = |error: io::Error| {
-            Error::refused(format!("{} cannot be written", file.display())).source_error(error)
+            Error::from_io(format!("{} cannot be written", file.display()), error)
         };
         if let Some(folder) = file.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;

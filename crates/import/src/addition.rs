@@ -48,7 +48,7 @@ pub(super) fn onto(
     let text = insert::insert(existing_text, &existing, &new);
     let reads = yaml::parse(PROJECT_FILE, &text).is_ok_and(|read| value(&read) == value(&expected));
     if !reads {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "tow cannot add keys to {PROJECT_FILE} as it is written; nothing was written"
         ))
         .hint(FORCE_HINT));
@@ -67,7 +67,7 @@ fn refuse_conflicts(existing: &Node, new: &Node) -> Result<()> {
         .find_map(|kind| conflict(existing.get(kind)?, new.get(kind)?, kind));
     let Some(found) = found else { return Ok(()) };
     let (old, new) = (shown(found.existing), shown(found.new));
-    Err(Error::refused(format!(
+    Err(Error::conflict(format!(
         "{}: `{}` is `{old}` there, and `{new}` in {}; nothing was written",
         found.existing.at, found.key, found.new.at
     ))

@@ -7,31 +7,32 @@ use crate::web::Web;
 use crate::{azure, folder, s3};
 use std::path::PathBuf;
 use std::sync::Arc;
-use towline_core::config::Datastore;
+use towline_core::config::{Datastore, StoreKind};
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
-/// The kinds of datastore that a configuration can name.
-const STORE_KINDS: [&str; 4] = ["azure_blob", "s3", "folder", "ssh_folder"];
 /// This environment variable replaces the address of Azure's blob service.
 const AZURE_ENDPOINT_VARIABLE: &str = "TOW_AZURE_BLOB_ENDPOINT";
 
 /// Opens the store that is called `name`. No request is sent yet.
 pub fn open(name: &str, datastore: &Datastore, lookup: &Lookup<'_>) -> Result<Arc<dyn Data>> {
     let at = format!("datastore `{name}`");
-    match datastore.kind.as_str() {
-        "azure_blob" => azure_blob(name, &at, datastore, lookup),
-        "s3" => s3_bucket(name, &at, datastore, lookup),
-        "folder" => local_folder(name, &at, datastore, lookup),
-        "ssh_folder" => ssh_folder(name, &at, datastore, lookup),
-        kind => {
-            let error = Error::config(format!("{at} is of an unknown kind `{kind}`"));
-            Err(error.hint(
-                did_you_mean(kind, STORE_KINDS)
-                    .unwrap_or_else(|| format!("known: {}", STORE_KINDS.join(", "))),
-            ))
-        }
+    match &datastore.kind {
+        StoreKind::AzureBlob => azure_blob(name, &at, datastore, lookup),
+        StoreKind::S3 => s3_bucket(name, &at, datastore, lookup),
+        StoreKind::Folder => local_folder(name, &at, datastore, lookup),
+        StoreKind::SshFolder => ssh_folder(name, &at, datastore, lookup),
+        kind @ (StoreKind::Azureml | StoreKind::Unknown(_)) => Err(unknown_kind(&at, kind)),
     }
+}
+
+fn unknown_kind(at: &str, kind: &StoreKind) -> Error {
+    let known = StoreKind::CONFIGURABLE;
+    let known: Vec<&str> = known.iter().map(StoreKind::word).collect();
+    Error::config(format!("{at} is of an unknown kind `{kind}`")).hint(
+        did_you_mean(kind.word(), known.iter().copied())
+            .unwrap_or_else(|| format!("known: {}", known.join(", "))),
+    )
 }
 
 fn azure_blob(
@@ -229,6 +230,14 @@ mod tests {
             (
                 "{kind: azure_bolb, account: a}",
                 "did you mean `azure_blob`?",
+            ),
+            (
+                "{kind: gcs, bucket: b}",
+                "known: azure_blob, s3, folder, ssh_folder",
+            ),
+            (
+                "{kind: azureml}",
+                "datastore `s` is of an unknown kind `azureml`",
             ),
             (
                 "{kind: azure_blob, container: c, credential: azure_cli}",

@@ -1,15 +1,17 @@
 //! From a plan to the assignment of one attempt: values filled in, and every path as it is where
 //! the attempt will run. The daemon of a machine and the node of a far cluster both use it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use towline_core::cluster::GpuMake;
+use towline_core::config::StoreKind;
 use towline_core::job::IoMode;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{IoPlan, MOUNTED, Resolved, STORE_SECRET};
+use towline_core::resolve::{IoPlan, MappedPlace, Resolved};
+use towline_core::secret_name::SecretName;
 use towline_core::sweep::Parameters;
 use towline_core::template;
-use towline_core::token::TOKEN_NAME;
 use towline_core::{Error, Result, RunId};
 use towline_snapshot::digest::Digest;
 use towline_wire::runner::{
@@ -117,11 +119,7 @@ pub fn assignment(wanted: Wanted<'_>) -> Result<Assignment> {
         intent_is_durable: wanted.intent_is_durable,
         gang: None,
         signals_reach_all: false,
-        scripts_hold_tokens: wanted
-            .secrets
-            .0
-            .keys()
-            .any(|name| name.starts_with(TOKEN_NAME)),
+        scripts_hold_tokens: wanted.secrets.0.keys().any(SecretName::is_token),
     })
 }
 
@@ -143,31 +141,31 @@ fn places_of_io<'a>(
 fn template_values<'a>(
     wanted: &Wanted<'a>,
     io: &[(&'a IoPlan, &'a str)],
-) -> Vec<(&'a str, &'a str)> {
+) -> Vec<(Cow<'a, str>, &'a str)> {
     let parameters = wanted
         .parameters
         .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()));
+        .map(|(name, value)| (Cow::Borrowed(name.as_str()), value.as_str()));
     let tokens = wanted
         .secrets
         .0
         .iter()
-        .filter(|(name, _)| name.starts_with(TOKEN_NAME))
-        .map(|(name, value)| (name.as_str(), value.expose()));
-    parameters
-        .chain(io.iter().map(|(io, place)| (io.name.as_str(), *place)))
-        .chain(tokens)
-        .collect()
+        .filter(|(name, _)| name.is_token())
+        .map(|(name, value)| (Cow::Owned(name.to_string()), value.expose()));
+    let io = io
+        .iter()
+        .map(|(io, place)| (Cow::Borrowed(io.name.as_str()), *place));
+    parameters.chain(io).chain(tokens).collect()
 }
 
-fn fill(text: &str, values: &[(&str, &str)]) -> Result<String> {
+fn fill(text: &str, values: &[(Cow<'_, str>, &str)]) -> Result<String> {
     let value_of = |wanted: &str| {
         values
             .iter()
             .find(|(name, _)| *name == wanted)
             .map(|(_, value)| *value)
     };
-    let known: Vec<&str> = values.iter().map(|(name, _)| *name).collect();
+    let known: Vec<&str> = values.iter().map(|(name, _)| name.as_ref()).collect();
     template::fill(text, value_of, &known)
 }
 
@@ -191,14 +189,14 @@ fn own_variables(resolved: &Resolved, secrets: &SecretSet) -> Result<BTreeMap<St
     let own = secrets
         .0
         .iter()
-        .filter(|(name, _)| !name.starts_with(STORE_SECRET) && !name.starts_with(TOKEN_NAME));
-    variables.extend(own.map(|(name, value)| (name.clone(), value.expose().to_owned())));
+        .filter_map(|(name, value)| Some((name.variable()?.to_owned(), value.expose().to_owned())));
+    variables.extend(own);
     Ok(variables)
 }
 
 fn text(path: PathBuf) -> Result<String> {
     path.into_os_string().into_string().map_err(|path| {
-        Error::refused(format!(
+        Error::unsupported(format!(
             "{} has a name that is not UTF-8",
             path.to_string_lossy()
         ))
@@ -237,10 +235,10 @@ fn code_of(wanted: &Wanted<'_>) -> Result<(Option<CodeOrder>, String)> {
 }
 
 /// The place of a mapped folder; none if it is an io that the cluster has not put there.
-fn place_of(mapped: &str, given: &Given<'_>) -> Option<String> {
-    match mapped.strip_prefix(MOUNTED) {
-        Some(name) => given.place(name).map(str::to_owned),
-        None => Some(mapped.to_owned()),
+fn place_of(mapped: &MappedPlace, given: &Given<'_>) -> Option<String> {
+    match mapped {
+        MappedPlace::Io(name) => given.place(name).map(str::to_owned),
+        MappedPlace::Path(path) => Some(path.clone()),
     }
 }
 
@@ -280,10 +278,7 @@ fn data_of(wanted: &Wanted<'_>) -> Result<Option<DataOrder>> {
         })
     });
     let stores = wanted.secrets.0.iter().filter_map(|(name, value)| {
-        Some((
-            name.strip_prefix(STORE_SECRET)?.to_owned(),
-            value.expose().to_owned(),
-        ))
+        Some((name.reference()?.to_owned(), value.expose().to_owned()))
     });
     Ok(Some(DataOrder {
         io: io.into_iter().map(order).collect::<Result<_>>()?,
@@ -309,14 +304,15 @@ fn container_of(wanted: &Wanted<'_>, data: Option<&DataOrder>) -> Result<Option<
     let folders = data
         .iter()
         .flat_map(|data| &data.io)
-        .filter(|order| order.io.store.datastore.kind == "folder");
+        .filter(|order| order.io.store.datastore.kind == StoreKind::Folder);
     let copy = data
         .and_then(|data| data.copy.as_ref())
         .map(|copy| copy.place.clone());
     let mapped = resolved
         .code
         .iter()
-        .flat_map(|code| code.mapped.values().cloned());
+        .flat_map(|code| code.mapped.values())
+        .filter_map(|place| place.path().map(str::to_owned));
     // The submitter's folder may be gone by now; frozen code does not need it.
     let elsewhere = folders
         .filter_map(|order| order.io.store.datastore.path.clone())

@@ -1,6 +1,7 @@
 //! The code of an attempt, laid out by a thread, so that the runner can still handle a stop.
 
 use rustix::event::{EventfdFlags, eventfd};
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use towline_core::obstacle::Obstacle;
+use towline_core::reason::Ending;
 use towline_core::{Error, Result};
 use towline_host::crash;
 use towline_snapshot::digest::Digest;
@@ -71,6 +74,13 @@ impl Layout {
     }
 }
 
+/// The end of an attempt whose code could not be laid out. `obstacle` is the one that the error
+/// names.
+pub(crate) fn not_laid_out(error: &impl Display, obstacle: Option<Obstacle>) -> Ending {
+    let why = format!("the code could not be laid out: {error}");
+    Ending::not_started(why, obstacle.or(Some(Obstacle::CodeLayout)))
+}
+
 /// Makes a fresh tree for the first attempt. A later attempt gets the same tree with its code
 /// restored.
 fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
@@ -84,9 +94,8 @@ fn prepare(order: &CodeOrder, attempt: u32, stop: &AtomicBool) -> Result<()> {
     if there.as_ref().is_some_and(|meta| !meta.is_dir()) {
         // The last attempt has replaced the folder by something else: that is kept, and never
         // followed.
-        let failed = |error| {
-            Error::refused(format!("{} cannot be kept aside", target.display())).source_error(error)
-        };
+        let failed =
+            |error| Error::from_io(format!("{} cannot be kept aside", target.display()), error);
         let aside = target.with_file_name("changed");
         fs::create_dir_all(&aside).map_err(failed)?;
         fs::rename(
@@ -134,5 +143,24 @@ fn remove_parts(target: &Path) {
 fn make_link(original: &Path, link: &Path) {
     if original.symlink_metadata().is_ok() && link.symlink_metadata().is_err() {
         let _ = symlink(original, link);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_that_is_not_laid_out_lacks_room_or_is_damaged() {
+        for (error, obstacle) in [
+            (Error::no_room("full"), Obstacle::NoRoom),
+            (Error::refused("a pack is damaged"), Obstacle::CodeLayout),
+        ] {
+            let ending = not_laid_out(&error, Obstacle::of(&error));
+            assert_eq!(ending.obstacle, Some(obstacle));
+            let detail = ending.detail.expect("a detail");
+            let why = format!("the code could not be laid out: {error}");
+            assert_eq!(detail, why);
+        }
     }
 }

@@ -64,6 +64,14 @@ impl LaunchError {
             _ => 126,
         }
     }
+
+    /// The system's error, where one is the reason.
+    pub(crate) const fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Program(problem) => problem.io_error(),
+            Self::Start { source, .. } | Self::Log { source, .. } => Some(source),
+        }
+    }
 }
 
 /// The endings of the script files of an attempt.

@@ -36,6 +36,14 @@ impl NotExecutable {
             _ => 126,
         }
     }
+
+    /// The system's error, where one is the reason.
+    pub(crate) const fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Broken(_, error) | Self::Script(error) => Some(error),
+            Self::NotFound(_) | Self::Denied(_) => None,
+        }
+    }
 }
 
 /// Finds the file that runs `program`; a script is first written to `script_file`.

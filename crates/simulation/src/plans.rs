@@ -75,7 +75,7 @@ impl Plans {
         }
         let mut secrets = SecretSet::default();
         if job.has_secrets {
-            let name = "TOKEN".to_owned();
+            let name = towline_core::secret_name::SecretName::Variable("TOKEN".to_owned());
             secrets.0.insert(name, Secret::new("value"));
         }
         let cluster = (job.cluster > 0).then(|| {

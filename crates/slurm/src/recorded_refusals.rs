@@ -29,8 +29,8 @@ const EXPECTED: &[(&str, ErrorKind, &str)] = &[
         ErrorKind::Config,
         "the default partition has no such GPUs",
     ),
-    ("-c 99", ErrorKind::Refused, "as many CPUs"),
-    ("--mem=99G", ErrorKind::Refused, "as much memory"),
+    ("-c 99", ErrorKind::TooLarge, "as many CPUs"),
+    ("--mem=99G", ErrorKind::TooLarge, "as much memory"),
     ("-N 9", ErrorKind::Refused, "no node of"),
     (
         "-t xyz",
@@ -39,7 +39,7 @@ const EXPECTED: &[(&str, ErrorKind, &str)] = &[
     ),
     (
         "-a 0-99999",
-        ErrorKind::Refused,
+        ErrorKind::TooLarge,
         "more runs than this cluster allows",
     ),
     ("-C nosuch", ErrorKind::Config, "feature"),

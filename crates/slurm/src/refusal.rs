@@ -146,7 +146,7 @@ const RULES: &[Rule] = &[
     Rule {
         texts: &["not permitted to use this partition", "group not permitted"],
         make: |asked, _| {
-            Error::refused(format!("you may not use {}", partition_words(asked)))
+            Error::denied(format!("you may not use {}", partition_words(asked)))
                 .maybe_hint(choices("partitions", asked.partitions, asked.partition))
         },
     },
@@ -194,7 +194,7 @@ const RULES: &[Rule] = &[
             "more memory",
         ],
         make: |asked, _| {
-            Error::refused(format!(
+            Error::too_large(format!(
                 "no node of {} has as much memory as the job asks for",
                 partition_words(asked)
             ))
@@ -221,7 +221,7 @@ const RULES: &[Rule] = &[
             "invalid number of cpus",
         ],
         make: |asked, _| {
-            Error::refused(format!(
+            Error::too_large(format!(
                 "no node of {} has as many CPUs as the job asks for",
                 partition_words(asked)
             ))
@@ -235,7 +235,7 @@ const RULES: &[Rule] = &[
             "not a valid node count",
         ],
         make: |asked, _| {
-            Error::refused(format!(
+            Error::too_large(format!(
                 "the job asks for more nodes than {} grants",
                 partition_words(asked)
             ))
@@ -275,7 +275,7 @@ const RULES: &[Rule] = &[
     Rule {
         texts: &["invalid job array"],
         make: |_, _| {
-            Error::refused("the sweep has more runs than this cluster allows in one array")
+            Error::too_large("the sweep has more runs than this cluster allows in one array")
                 .hint("`scontrol show config` has `MaxArraySize`")
         },
     },
@@ -323,7 +323,7 @@ const RULES: &[Rule] = &[
             "invalid user id",
         ],
         make: |_, _| {
-            Error::refused("Slurm does not let you submit jobs")
+            Error::denied("Slurm does not let you submit jobs")
                 .hint("ask the site's staff for an account")
         },
     },
@@ -345,7 +345,7 @@ const RULES: &[Rule] = &[
     Rule {
         texts: &["incompatible versions"],
         make: |_, _| {
-            Error::refused("the login node's Slurm commands do not fit its controller")
+            Error::unsupported("the login node's Slurm commands do not fit its controller")
                 .hint("tell the site's staff")
         },
     },

@@ -1,5 +1,6 @@
 //! Slurm's states and exit codes in Towline's terms. An unknown state is never an ending.
 
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending, signal_name};
 
 /// The meaning of a Slurm state for a job.
@@ -190,9 +191,10 @@ pub fn ending(state: &str, exit: ExitPair, reason: Option<&str>) -> Option<Endin
             Some(Cause::ExitCode),
             0,
             Some("RaisedSignal:53(Real-time_signal_19)" | "RaisedSignal:53"),
-        ) => failed(Cause::NotStarted, None).detail(
+        ) => Ending::not_started(
             "its output file could not be opened on the \
                 node: is `stage` a folder that all hosts share?",
+            Some(Obstacle::StageNotShared),
         ),
         (Some(Cause::ExitCode), signal @ 1..=64, _) => {
             failed(Cause::Signal, Some(exit.passed_code())).detail(signal_name(signal))
@@ -283,6 +285,11 @@ mod tests {
         assert_eq!(
             with("FAILED", "0:53", Some("JobLaunchFailure")),
             Some((Some(Cause::NotStarted), None))
+        );
+        let unopened = ExitPair::read("0:53").and_then(|pair| ending("FAILED", pair, None));
+        assert_eq!(
+            unopened.and_then(|ending| ending.obstacle),
+            Some(Obstacle::StageNotShared)
         );
         assert_eq!(
             with("FAILED", "0:1", Some("BadConstraints")),

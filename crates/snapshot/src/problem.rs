@@ -5,7 +5,7 @@ use crate::continues::Mark;
 use crate::digest::Digest;
 use std::io;
 use std::path::{Path, PathBuf};
-use towline_core::Error;
+use towline_core::{Error, ErrorKind};
 
 pub type Result<T, E = Problem> = std::result::Result<T, E>;
 
@@ -71,13 +71,13 @@ impl From<Problem> for Error {
             Problem::File { ref source, .. }
                 if source.kind() == io::ErrorKind::PermissionDenied =>
             {
-                Self::refused(problem.to_string()).hint(
+                Self::denied(problem.to_string()).hint(
                     "leave it out: add it to `.towignore` or \
                     to `code.ignore`",
                 )
             }
             Problem::File { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Self::refused(problem.to_string()).hint(
+                Self::no_room(problem.to_string()).hint(
                     "the disk is full: `tow prune` and `tow \
                     snapshot prune` make room",
                 )
@@ -89,10 +89,13 @@ impl From<Problem> for Error {
                 "`tow snapshot check --repair` drops what \
                     is damaged; then submit again from the folder",
             ),
-            Problem::NoRoom { .. } => Self::refused(problem.to_string()).hint(
+            Problem::NoRoom { .. } => Self::no_room(problem.to_string()).hint(
                 "`tow prune` and \
                 `tow snapshot prune` make room",
             ),
+            Problem::File { ref source, .. } => {
+                Self::new(ErrorKind::refusal_of_io(source), problem.to_string())
+            }
             other => Self::refused(other.to_string()),
         }
     }

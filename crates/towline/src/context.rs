@@ -58,9 +58,8 @@ impl Context {
     /// The current folder.
     pub(crate) fn folder(&self) -> Result<&PathBuf> {
         if self.folder.get().is_none() {
-            let folder = std::env::current_dir().map_err(|error| {
-                Error::refused("the current folder cannot be read").source_error(error)
-            })?;
+            let folder = std::env::current_dir()
+                .map_err(|error| Error::from_io("the current folder cannot be read", error))?;
             let _ = self.folder.set(folder);
         }
         Ok(self.folder.get().expect("set above"))
@@ -112,11 +111,10 @@ impl Context {
         if self.state.get().is_none() {
             let folder = surroundings::state_folder()?;
             towline_host::filesystem::check_own(&folder).map_err(|error| {
-                Error::refused(format!(
-                    "the state folder {} cannot be used",
-                    folder.display()
-                ))
-                .source_error(error)
+                Error::from_io(
+                    format!("the state folder {} cannot be used", folder.display()),
+                    error,
+                )
                 .hint("check who owns that folder, or set XDG_STATE_HOME to a folder of yours")
             })?;
             let _ = self.state.set(StateFolder::new(folder));
@@ -223,10 +221,10 @@ impl Context {
     fn known_cluster(&self, name: &str) -> Result<Option<Cluster>> {
         let known = NamedCluster::read(&self.state()?.cluster(name, "definition"));
         let known = known.map_err(|error| {
-            Error::refused(format!(
-                "the stored configuration of cluster `{name}` cannot be read"
-            ))
-            .source_error(error)
+            Error::from_io(
+                format!("the stored configuration of cluster `{name}` cannot be read"),
+                error,
+            )
         })?;
         Ok(known.map(|named| named.cluster))
     }

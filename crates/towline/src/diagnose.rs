@@ -13,6 +13,7 @@ pub(crate) fn report(error: &Error, json: bool) -> u8 {
             message: error.to_string(),
             hints: error.hints().to_vec(),
             exit_code: code,
+            refusal: error.kind().refusal(),
         };
         output::status_json(&serde_json::to_string(&failure).unwrap_or_default());
         return code;

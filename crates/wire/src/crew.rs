@@ -21,6 +21,7 @@ use towline_core::RunId;
 use towline_core::cluster::AttemptReport;
 use towline_core::plan::Plan;
 use towline_core::reason::Ending;
+use towline_core::secret_name::SecretName;
 use towline_core::time::Moment;
 
 /// `tow __crew --order FILE --run RUN --folder FOLDER --news FOLDER [--store FOLDER] [--at
@@ -72,7 +73,7 @@ pub struct SecretPlace {
     /// `https://NAME.vault.azure.net`
     pub vault: String,
     /// The vault's name of each secret, by our name: a variable, or a reference of a datastore.
-    pub names: BTreeMap<String, String>,
+    pub names: BTreeMap<SecretName, String>,
     /// The identity to use, if the node has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,

@@ -8,6 +8,7 @@ use towline_core::cluster::Facts;
 use towline_core::event::Recorded;
 use towline_core::plan::Plan;
 use towline_core::redact::{Secret, SecretSet};
+use towline_core::secret_name::SecretName;
 use towline_core::state::RunState;
 
 /// Raised when an old daemon could misread a new message. `Stop` and `Status` never change.
@@ -121,7 +122,7 @@ impl Serialize for PrivateSecrets {
 
 impl<'de> Deserialize<'de> for PrivateSecrets {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let plain = BTreeMap::<String, String>::deserialize(deserializer)?;
+        let plain = BTreeMap::<SecretName, String>::deserialize(deserializer)?;
         Ok(Self(SecretSet(
             plain
                 .into_iter()
@@ -230,6 +231,9 @@ pub struct Explanation {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Refusal {
     pub kind: RefusalKind,
+    /// The finer word of [`RefusalKind::Refused`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
     pub message: String,
     #[serde(default)]
     pub hints: Vec<String>,
@@ -252,14 +256,15 @@ impl From<&towline_core::Error> for Refusal {
     fn from(error: &towline_core::Error) -> Self {
         use towline_core::ErrorKind;
         let kind = match error.kind() {
+            kind if kind.is_refusal() => RefusalKind::Refused,
             ErrorKind::NotFound => RefusalKind::NotFound,
-            ErrorKind::Refused => RefusalKind::Refused,
             ErrorKind::Config => RefusalKind::Config,
             ErrorKind::Unreachable => RefusalKind::Unreachable,
             _ => RefusalKind::Bug,
         };
         Self {
             kind,
+            refusal: error.kind().refusal().map(str::to_owned),
             message: error.to_string(),
             hints: error.hints().to_vec(),
         }
@@ -270,7 +275,7 @@ impl From<Refusal> for towline_core::Error {
     fn from(refusal: Refusal) -> Self {
         use towline_core::ErrorKind;
         let kind = match refusal.kind {
-            RefusalKind::Refused => ErrorKind::Refused,
+            RefusalKind::Refused => ErrorKind::Refused.with_refusal(refusal.refusal.as_deref()),
             RefusalKind::NotFound => ErrorKind::NotFound,
             RefusalKind::Leaving | RefusalKind::Unreachable => ErrorKind::Unreachable,
             RefusalKind::Config => ErrorKind::Config,
@@ -280,5 +285,38 @@ impl From<Refusal> for towline_core::Error {
             .hints
             .into_iter()
             .fold(Self::new(kind, refusal.message), Self::hint)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::{Error, ErrorKind};
+
+    #[test]
+    fn a_finer_refusal_survives_and_an_older_version_reads_a_plain_one() {
+        for (error, finer) in [
+            (Error::denied("no"), "denied"),
+            (Error::no_room("no"), "no_room"),
+        ] {
+            let kind = error.kind();
+            let json = serde_json::to_value(Refusal::from(&error)).expect("it encodes");
+            assert_eq!(
+                (&json["kind"], &json["refusal"]),
+                (&"refused".into(), &finer.into())
+            );
+            let read: Refusal = serde_json::from_value(json).expect("it is read");
+            assert_eq!(Error::from(read).kind(), kind);
+        }
+        let kind = |json: &str| {
+            let read: Refusal = serde_json::from_str(json).expect("it is read");
+            Error::from(read).kind()
+        };
+        let old = r#"{"kind":"refused","message":"no"}"#;
+        assert_eq!(kind(old), ErrorKind::Refused);
+        let newer = r#"{"kind":"refused","refusal":"tired","message":"no"}"#;
+        assert_eq!(kind(newer), ErrorKind::Refused);
+        let other = r#"{"kind":"config","refusal":"denied","message":"no"}"#;
+        assert_eq!(kind(other), ErrorKind::Config);
     }
 }

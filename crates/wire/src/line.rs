@@ -85,7 +85,7 @@ impl Line {
             .map_err(|error| no_stage(error, transport.place(), stage))?;
         match Self::try_open::<H>(transport, &program.place(stage), words)? {
             Some((line, hello)) if is_ours(&hello) => Ok((line, hello)),
-            _ => Err(Error::refused(format!(
+            _ => Err(Error::unsupported(format!(
                 "tow was copied to {} and cannot run there",
                 transport.place()
             ))
@@ -266,7 +266,8 @@ fn no_stage(error: Error, place: &str, stage: &str) -> Error {
     if error.kind() == ErrorKind::Unreachable {
         return error;
     }
-    Error::refused(format!("cannot write to {stage} on {place}: {error}"))
+    let message = format!("cannot write to {stage} on {place}: {error}");
+    Error::new(error.kind().as_refusal(), message)
         .hint("`stage` must be a folder there that all hosts share, with some 100 MB free")
 }
 

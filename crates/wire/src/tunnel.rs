@@ -91,6 +91,9 @@ pub struct Trouble {
     pub is_lasting: bool,
     /// The exit code of a command that waits for the tunnel.
     pub code: u8,
+    /// The finer word of a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<String>,
 }
 
 impl From<&Error> for Trouble {
@@ -101,6 +104,7 @@ impl From<&Error> for Trouble {
             hints: error.hints().to_vec(),
             is_lasting,
             code: error.kind().exit_code(),
+            refusal: error.kind().refusal().map(str::to_owned),
         }
     }
 }
@@ -118,7 +122,8 @@ impl From<Trouble> for Error {
         let kind = kinds
             .into_iter()
             .find(|kind| kind.exit_code() == trouble.code)
-            .unwrap_or(ErrorKind::Bug);
+            .unwrap_or(ErrorKind::Bug)
+            .with_refusal(trouble.refusal.as_deref());
         trouble
             .hints
             .into_iter()
@@ -159,6 +164,19 @@ mod tests {
         assert!(
             Trouble::from(&error).is_lasting && !Trouble::from(&Error::unreachable("x")).is_lasting
         );
+    }
+
+    #[test]
+    fn a_finer_refusal_survives_and_an_older_version_reads_a_plain_one() {
+        let json = serde_json::to_value(Trouble::from(&Error::denied("no"))).expect("it encodes");
+        assert_eq!(
+            (&json["code"], &json["refusal"]),
+            (&123.into(), &"denied".into())
+        );
+        let read: Trouble = serde_json::from_value(json).expect("it is read");
+        assert_eq!(Error::from(read).kind(), ErrorKind::Denied);
+        let old: Trouble = serde_json::from_str(r#"{"reason":"no","code":123}"#).expect("reads");
+        assert_eq!(Error::from(old).kind(), ErrorKind::Refused);
     }
 
     #[test]

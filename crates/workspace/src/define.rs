@@ -100,7 +100,7 @@ pub fn expect_new(all: &BTreeMap<String, Known>, name: &str) -> Result<()> {
                 |file| file.display().to_string(),
             );
             Err(
-                Error::refused(format!("there is a workspace `{name}` already, in {place}"))
+                Error::conflict(format!("there is a workspace `{name}` already, in {place}"))
                     .hint(format!(
                         "`tow scratch restore {name}` brings it onto a fresh machine"
                     ))

@@ -10,8 +10,7 @@ use towline_core::{Error, Result};
 pub(crate) fn run(folder: &Path, commands: &[String], say: &mut dyn FnMut(String)) -> Result<()> {
     for command in commands {
         say(format!("$ {command}"));
-        let failed =
-            |error| Error::refused(format!("`{command}` cannot be started")).source_error(error);
+        let failed = |error| Error::from_io(format!("`{command}` cannot be started"), error);
         // One pipe for both streams, so that lines stay in their order.
         let (reader, writer) = std::io::pipe().map_err(failed)?;
         let shell = if Path::new("/bin/bash").exists() {

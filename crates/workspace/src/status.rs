@@ -22,9 +22,8 @@ fn read<T: serde::de::DeserializeOwned>(file: &Path) -> Option<T> {
 
 fn write(state: &StateFolder, name: &str, what: &str, bytes: &[u8]) -> Result<()> {
     let file = state.workspace(name, what);
-    let failed = |error: io::Error| {
-        Error::refused(format!("{} cannot be written", file.display())).source_error(error)
-    };
+    let failed =
+        |error: io::Error| Error::from_io(format!("{} cannot be written", file.display()), error);
     file.parent()
         .map_or(Ok(()), towline_host::filesystem::private_folder)
         .and_then(|()| replace(&file, bytes))
@@ -179,10 +178,10 @@ pub fn stop_auto(state: &StateFolder, name: &str) -> Result<bool> {
             Ok(()) => was_on |= what == "auto",
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                return Err(
-                    Error::refused(format!("{} cannot be removed", file.display()))
-                        .source_error(error),
-                );
+                return Err(Error::from_io(
+                    format!("{} cannot be removed", file.display()),
+                    error,
+                ));
             }
         }
     }

@@ -144,7 +144,7 @@ pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
     let kind = match reply.status {
         404 => ErrorKind::NotFound,
         408 | 429 | 500..=599 => ErrorKind::Unreachable,
-        _ => ErrorKind::Refused,
+        status => ErrorKind::refusal_of_status(status),
     };
     let text = if code.is_empty() || said.contains(code) {
         format!("{what}: {said}")
@@ -199,6 +199,10 @@ mod tests {
             ErrorKind::Unreachable
         );
         assert_eq!(refusal("x", &reply(404, "{}")).kind(), ErrorKind::NotFound);
+        for status in [401, 403] {
+            let denied = refusal("x", &reply(status, "{}"));
+            assert_eq!(denied.kind(), ErrorKind::Denied, "{status}");
+        }
         assert!(!refusal("x", &reply(403, "{}")).hints().is_empty());
         let missing = |code: &str, message: &str| {
             is_elsewhere(&reply(

@@ -4,7 +4,6 @@ mod explaining;
 mod files;
 mod forgetting;
 
-use super::WORKSPACE_STORE;
 use super::config::{AzureSettings, Target};
 use super::memory::Memory;
 use super::payload::Payload;
@@ -20,9 +19,10 @@ use towline_core::cluster::{
     Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
     GpuQuota, KnownJob, LogBytes, LogLength, Observed, Page, Reach, ReachRequest, RunRef,
 };
+use towline_core::config::StoreKind;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
-use towline_core::{Error, Result, RunId};
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::crew::keys;
 use towline_wire::line::OwnProgram;
 
@@ -112,7 +112,7 @@ impl AzureCluster {
             .filter(|stage| !stage.is_old());
         if let Some(stage) = held {
             match act(&stage) {
-                Err(error) if error.kind() == towline_core::ErrorKind::Refused => {}
+                Err(error) if error.kind() == ErrorKind::Denied => {}
                 outcome => return outcome,
             }
         }
@@ -121,7 +121,7 @@ impl AzureCluster {
         let (stage, outcome) = match act(&stage) {
             // The service returns a key even if the account accepts none. Then the signed-in user's
             // token may work.
-            Err(error) if error.kind() == towline_core::ErrorKind::Refused && stage.is_by_key() => {
+            Err(error) if error.kind() == ErrorKind::Denied && stage.is_by_key() => {
                 let by_token = Stage::by_token(self.cloud.as_ref(), &site)?;
                 match act(&by_token) {
                     Ok(done) => (by_token, Ok(done)),
@@ -180,7 +180,7 @@ impl Cluster for AzureCluster {
             identity: true,
             whole_nodes: true,
             fixed_machines: is_compute,
-            own_datastores: Some(WORKSPACE_STORE),
+            own_datastores: Some(&StoreKind::Azureml),
             mounts_folders: true,
             adopts_others: true,
             ..Caps::default()
@@ -369,8 +369,7 @@ impl Cluster for AzureCluster {
 
 /// Adds the usual reason: the storage answers only inside its own network.
 fn behind_a_firewall(error: Error) -> Error {
-    let is_said = error.hints().iter().any(|hint| hint.contains("VPN"));
-    let vpn = (!is_said).then(|| {
+    let vpn = (!error.blames_network()).then(|| {
         "is the VPN on? storage behind a private endpoint or a firewall answers only inside its \
             own network"
             .to_owned()
@@ -378,6 +377,7 @@ fn behind_a_firewall(error: Error) -> Error {
     error
         .while_doing("the workspace answers, its storage does not")
         .maybe_hint(vpn)
+        .blame_network(true)
 }
 
 impl OwnFacts for AzureSite {
@@ -401,5 +401,24 @@ impl OwnFacts for AzureSite {
             gpu_quota,
             ..facts
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_network_is_blamed_once() {
+        let silent = behind_a_firewall(Error::unreachable("no answer").hint("try again"));
+        assert_eq!(silent.hints().len(), 2);
+        assert!(silent.hints()[1].contains("VPN"), "{silent:?}");
+        let told = behind_a_firewall(
+            Error::unreachable("no answer")
+                .hint("is the tunnel to the lab up?")
+                .blame_network(true),
+        );
+        assert_eq!(told.hints().len(), 1);
+        assert_eq!(behind_a_firewall(silent).hints().len(), 2);
     }
 }

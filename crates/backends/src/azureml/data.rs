@@ -3,12 +3,10 @@
 use super::image::hash;
 use super::site::{AzureSite, StoreFacts};
 use serde_json::{Map, Value, json};
+use towline_core::config::StoreKind;
 use towline_core::job::IoMode;
 use towline_core::resolve::{CopyPlan, IoPlan, NamedStore, Resolved};
 use towline_core::{Error, Result};
-
-/// The kind of a datastore that only the workspace defines; its name there identifies it.
-pub const WORKSPACE_STORE: &str = "azureml";
 
 /// Inputs and outputs, and the `--at NAME=PLACE` arguments that tell our program where they are.
 #[derive(Debug, Default, PartialEq)]
@@ -21,8 +19,8 @@ pub(super) struct Data {
 /// Whether the service mounts or copies this store. If not, our own program does it on the node.
 pub(super) fn is_native(store: &NamedStore) -> bool {
     matches!(
-        store.datastore.kind.as_str(),
-        "azure_blob" | WORKSPACE_STORE
+        store.datastore.kind,
+        StoreKind::AzureBlob | StoreKind::Azureml
     )
 }
 
@@ -51,7 +49,7 @@ pub(super) fn is_registered_by_tow(name: &str) -> bool {
 /// Our name for a store, from its address and the stage that it serves, because each user has their
 /// own rights.
 pub(super) fn store_name(store: &NamedStore, stage: &str) -> String {
-    if store.datastore.kind == WORKSPACE_STORE {
+    if store.datastore.kind == StoreKind::Azureml {
         return store.name.clone();
     }
     let (account, container) = place(store);
@@ -89,7 +87,7 @@ fn below(store: &NamedStore, path: &str) -> String {
         .datastore
         .path
         .as_deref()
-        .filter(|_| store.datastore.kind != WORKSPACE_STORE)
+        .filter(|_| store.datastore.kind != StoreKind::Azureml)
         .unwrap_or_default()
         .trim_matches('/');
     let path = [root, path.trim_matches('/')]
@@ -213,9 +211,9 @@ mod tests {
     use super::*;
     use towline_core::config::Datastore;
 
-    fn store(kind: &str) -> NamedStore {
+    fn store(kind: StoreKind) -> NamedStore {
         let datastore = Datastore {
-            kind: kind.into(),
+            kind,
             account: Some("acct".into()),
             container: Some("data".into()),
             path: Some("root".into()),
@@ -231,7 +229,7 @@ mod tests {
     fn modes_are_those_of_the_service() {
         let io = |name: &str, mode, options: &[&str]| IoPlan {
             name: name.into(),
-            store: store("azure_blob"),
+            store: store(StoreKind::AzureBlob),
             path: "alice/work".into(),
             mode,
             options: options.iter().map(|text| (*text).to_owned()).collect(),
@@ -271,15 +269,18 @@ mod tests {
 
     #[test]
     fn a_store_has_one_name_wherever_it_is_registered() {
-        let mine = store_name(&store("azure_blob"), "towline/alice");
-        assert_eq!(mine, store_name(&store("azure_blob"), "towline/alice"));
+        let mine = store_name(&store(StoreKind::AzureBlob), "towline/alice");
+        assert_eq!(
+            mine,
+            store_name(&store(StoreKind::AzureBlob), "towline/alice")
+        );
         assert_ne!(
             mine,
-            store_name(&store("azure_blob"), "towline/bob"),
+            store_name(&store(StoreKind::AzureBlob), "towline/bob"),
             "each has rights of their own"
         );
         assert_eq!(
-            store_name(&store(WORKSPACE_STORE), "towline/alice"),
+            store_name(&store(StoreKind::Azureml), "towline/alice"),
             "research"
         );
         assert!(

@@ -250,7 +250,7 @@ pub fn create_workspace(
     };
     if cloud.call(&Call::get(url(cloud, &scope.id())))?.is_good() {
         return Err(
-            Error::refused(format!("workspace `{name}` is there already"))
+            Error::conflict(format!("workspace `{name}` is there already"))
                 .hint("name it as `workspace` of a cluster"),
         );
     }

@@ -1,14 +1,15 @@
 //! Refuses jobs before they are sent: those that can never start, that would show a secret, or that
 //! name something unknown.
 
-use super::WORKSPACE_STORE;
 use super::config::AzureSettings;
 use super::data;
 use super::identity::JobIdentity;
 use super::site::{AzureSite, Flavour, short};
+use towline_core::config::StoreKind;
 use towline_core::job::Job;
 use towline_core::quantity::Memory;
 use towline_core::resolve::Resolved;
+use towline_core::secret_name::SecretName;
 use towline_core::suggest::{did_you_mean, nearest};
 use towline_core::{Error, Result};
 
@@ -58,7 +59,7 @@ pub(super) fn machine(
         (Flavour::Aml, Some(wanted), Some(size))
             if !short(wanted).eq_ignore_ascii_case(short(size)) =>
         {
-            Err(Error::refused(format!(
+            Err(Error::unsupported(format!(
                 "cluster `{}` has machines of the kind {size}, not {wanted}",
                 config.name
             ))
@@ -133,7 +134,7 @@ pub(super) fn check_fits(
 ) -> Result<()> {
     let shape = &resolved.shape;
     let refuse = |why: String, hint: &str| {
-        Err(Error::refused(format!(
+        Err(Error::too_large(format!(
             "cluster `{}` can never start it: {why}",
             config.name
         ))
@@ -210,7 +211,7 @@ pub(super) fn check_secrets(
             )
         });
     let what = match (resolved.secrets.first(), carried) {
-        (Some(name), _) if name.starts_with(towline_core::token::TOKEN_NAME) => {
+        (Some(SecretName::Token(_)), _) => {
             match towline_core::token::variable_with_token(&resolved.env) {
                 Some(variable) => format!("what looks like a token in the variable `{variable}`"),
                 None => "what looks like a token in its command".to_owned(),
@@ -223,7 +224,7 @@ pub(super) fn check_secrets(
     if matches!(identity, JobIdentity::Managed(_)) {
         return match site.vault {
             Some(_) => Ok(()),
-            None => Err(Error::refused(format!(
+            None => Err(Error::unsupported(format!(
                 "workspace `{}` has no Key Vault, and {what} reaches a run through it",
                 site.scope.workspace
             ))),
@@ -256,7 +257,7 @@ pub(super) fn known_stores(resolved: &Resolved, site: &AzureSite) -> Result<()> 
         .map(|io| &io.store)
         .chain(resolved.copy.iter().map(|copy| &copy.store));
     let unknown = stores
-        .filter(|store| store.datastore.kind == WORKSPACE_STORE)
+        .filter(|store| store.datastore.kind == StoreKind::Azureml)
         .find(|store| !site.store_names.contains(&store.name));
     let Some(store) = unknown.filter(|_| !site.store_names.is_empty()) else {
         return Ok(());

@@ -24,7 +24,7 @@ pub(super) enum JobIdentity {
 pub(super) fn identity(text: Option<&str>, site: &AzureSite) -> Result<JobIdentity> {
     match text {
         None | Some("none") => Ok(JobIdentity::None),
-        Some("user") if site.flavour == Flavour::Singularity => Err(Error::refused(
+        Some("user") if site.flavour == Flavour::Singularity => Err(Error::unsupported(
             "a virtual cluster does not run jobs as their user",
         )
         .hint("name a managed identity: `identity: managed:NAME`")),

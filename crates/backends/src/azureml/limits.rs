@@ -75,7 +75,7 @@ pub(super) fn split_tag(tag: &str) -> (String, String) {
 /// Checks tags against the limits, one of which our own tag uses up.
 pub(super) fn check_tags(tags: &[String]) -> Result<()> {
     if tags.len() >= MAX_TAGS {
-        let error = Error::refused(format!(
+        let error = Error::too_large(format!(
             "the job has {} tags, and Azure ML takes {} of a job",
             tags.len(),
             MAX_TAGS - 1
@@ -90,14 +90,14 @@ pub(super) fn check_tags(tags: &[String]) -> Result<()> {
                 .hint("write NAME, NAME=VALUE or NAME:VALUE"));
         }
         if name.chars().count() > TAG_NAME_CHARACTERS {
-            return Err(Error::refused(format!(
+            return Err(Error::too_large(format!(
                 "`tags`: the name of `{}…` is longer than {TAG_NAME_CHARACTERS} characters",
                 shown()
             ))
             .hint("shorten it"));
         }
         if value.chars().count() > TAG_VALUE_CHARACTERS {
-            return Err(Error::refused(format!(
+            return Err(Error::too_large(format!(
                 "`tags`: the value of `{}` is longer than {TAG_VALUE_CHARACTERS} characters",
                 shown()
             ))

@@ -205,7 +205,7 @@ pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
         .header("x-ms-error-code")
         .map(|code| format!(" ({code})"))
         .unwrap_or_default();
-    Error::refused(format!(
+    Error::denied(format!(
         "{what}: the storage refuses the URL that run history gave for it{code}"
     ))
     .hint(
@@ -216,6 +216,7 @@ pub(super) fn log_refusal(what: &str, reply: &Reply) -> Error {
         "storage behind a firewall or a private endpoint answers only from its network: is \
             the VPN on?",
     )
+    .blame_network(true)
 }
 
 /// The end of a log, as far as the answer to a request at `from` says.

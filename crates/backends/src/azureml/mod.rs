@@ -52,6 +52,5 @@ mod vault;
 mod words;
 mod workspaces;
 
-pub use data::WORKSPACE_STORE;
 pub(crate) use define::define;
 pub(crate) use discover_page::discovered;

@@ -10,6 +10,7 @@ use super::site::{AzureSite, Flavour, short};
 use super::words::{self, NativeWords};
 use serde_json::{Map, Value, json};
 use towline_core::cluster::{Asked, GpuMake};
+use towline_core::config::StoreKind;
 use towline_core::job::{Job, Tier};
 use towline_core::plan::PlannedRun;
 use towline_core::quantity::Memory;
@@ -356,7 +357,7 @@ impl<'a> Payload<'a> {
             .map(|io| &io.store)
             .chain(self.resolved.copy.iter().map(|copy| &copy.store));
         let mut found: Vec<&NamedStore> = stores
-            .filter(|store| store.datastore.kind == "azure_blob")
+            .filter(|store| store.datastore.kind == StoreKind::AzureBlob)
             .collect();
         found.dedup_by_key(|store| data::store_name(store, &self.stage));
         found

@@ -183,7 +183,7 @@ fn store(answer: &Value) -> Result<StoreFacts> {
         .find(|store| store["properties"]["isDefault"] == true)
         .or_else(|| all().find(|store| store["name"] == "workspaceblobstore"));
     let store = usual.ok_or_else(|| {
-        Error::refused("the workspace has no default datastore, which code travels through")
+        Error::unsupported("the workspace has no default datastore, which code travels through")
     })?;
     let text = |key: &str| {
         store["properties"][key]
@@ -192,7 +192,7 @@ fn store(answer: &Value) -> Result<StoreFacts> {
             .to_owned()
     };
     if store["properties"]["datastoreType"] != "AzureBlob" {
-        return Err(Error::refused(
+        return Err(Error::unsupported(
             "the workspace's default datastore, which code travels through, is not a blob \
                 container",
         ));

@@ -9,7 +9,7 @@ use towline_core::{Error, Result};
 impl AzureCluster {
     pub(super) fn enter(&self, request: &ReachRequest<'_>) -> Result<Reach> {
         if matches!(request.purpose, Purpose::Port) {
-            let error = Error::refused(format!(
+            let error = Error::unsupported(format!(
                 "{} is on Azure ML, where only ssh leads into a job",
                 request.run.run
             ));
@@ -37,7 +37,7 @@ impl AzureCluster {
         let native = request.state.native.as_ref();
         let url = native.and_then(|native| native.url.clone());
         let name = native.map_or(request.run.run.as_str(), |native| native.id.as_str());
-        Err(Error::refused(format!(
+        Err(Error::unsupported(format!(
             "{} can be entered only through a relay of Azure's own client",
             request.run.run
         ))
@@ -83,7 +83,7 @@ impl AzureCluster {
                 return error
                     .hint("it gets one soon after its nodes start: try again, or see `tow why`");
             }
-            Error::refused(format!(
+            Error::unsupported(format!(
                 "{} cannot be entered: only interactive jobs can",
                 run.run
             ))

@@ -16,7 +16,8 @@ use towline_core::cluster::RunRef;
 use towline_core::config::Credential;
 use towline_core::plan::{Plan, PlannedRun};
 use towline_core::redact::{Secret, SecretSet};
-use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::resolve::NamedStore;
+use towline_core::secret_name::SecretName;
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::crash;
 use towline_wire::crew::{CREW_VERSION, CrewOrder, SecretPlace, SharedToken, keys};
@@ -212,7 +213,7 @@ impl AzureCluster {
         };
         let value = |key: &str| {
             map.get(key)
-                .and_then(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")))
+                .and_then(|reference| secrets.0.get(&SecretName::Datastore(reference.clone())))
         };
         if let Some(sas) = value("sas") {
             return self.cloud.plain_sas(sas).map(Some);
@@ -376,7 +377,7 @@ fn credential_mark(store: &NamedStore, secrets: &SecretSet) -> String {
     };
     let values = map
         .values()
-        .filter_map(|reference| secrets.0.get(&format!("{STORE_SECRET}{reference}")));
+        .filter_map(|reference| secrets.0.get(&SecretName::Datastore(reference.clone())));
     let all: Vec<&str> = values.map(Secret::expose).collect();
     blake3::hash(all.join("\n").as_bytes()).to_string()
 }

@@ -14,7 +14,7 @@ use towline_core::config::Credential;
 use towline_core::job::IoMode;
 use towline_core::plan::Plan;
 use towline_core::redact::{Secret, SecretSet};
-use towline_core::resolve::STORE_SECRET;
+use towline_core::secret_name::SecretName;
 use towline_core::{Error, Result, RunId};
 use towline_wire::crew::{CrewOrder, SecretPlace, keys};
 
@@ -28,12 +28,12 @@ impl AzureCluster {
         site: &AzureSite,
         secrets: &SecretSet,
     ) -> Result<Option<SecretPlace>> {
-        let carried = |name: &str| match name.strip_prefix(STORE_SECRET) {
+        let carried = |name: &SecretName| match name {
             // The node gets no credential of a store that the service mounts.
-            Some(reference) => has_reference(plan, reference),
-            None => true,
+            SecretName::Datastore(reference) => has_reference(plan, reference),
+            SecretName::Variable(_) | SecretName::Token(_) => true,
         };
-        let wanted: Vec<(&String, &Secret)> =
+        let wanted: Vec<(&SecretName, &Secret)> =
             secrets.0.iter().filter(|(name, _)| carried(name)).collect();
         if wanted.is_empty() {
             return Ok(None);
@@ -43,7 +43,11 @@ impl AzureCluster {
             .map(|(name, _)| {
                 (
                     (*name).clone(),
-                    format!("tow-{}-{:08x}", plan.id, image::hash(name) >> 32),
+                    format!(
+                        "tow-{}-{:08x}",
+                        plan.id,
+                        image::hash(&name.to_string()) >> 32
+                    ),
                 )
             })
             .collect();
@@ -78,7 +82,13 @@ impl AzureCluster {
         Ok(())
     }
 
-    fn keep_one(&self, plan: &Plan, place: &SecretPlace, name: &str, value: &Secret) -> Result<()> {
+    fn keep_one(
+        &self,
+        plan: &Plan,
+        place: &SecretPlace,
+        name: &SecretName,
+        value: &Secret,
+    ) -> Result<()> {
         let body = serde_json::json!({"value": value.expose(), "tags": {"tow": plan.id}, "contentType": "a secret of a run of tow"});
         let call = Call::put(
             format!(
@@ -91,7 +101,8 @@ impl AzureCluster {
         good(
             &format!(
                 "the workspace's Key Vault (`{}`)",
-                name.trim_start_matches(STORE_SECRET)
+                name.reference()
+                    .map_or_else(|| name.to_string(), str::to_owned)
             ),
             &self.cloud.call(&call)?,
         )
@@ -104,7 +115,7 @@ impl AzureCluster {
             return Ok(known);
         }
         let id = site.vault.as_deref().ok_or_else(|| {
-            Error::refused(format!(
+            Error::unsupported(format!(
                 "workspace `{}` has no Key Vault",
                 site.scope.workspace
             ))

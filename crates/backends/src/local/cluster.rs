@@ -132,9 +132,8 @@ impl Cluster for LocalCluster {
         for blob in blobs {
             let (name, bytes) = blob?;
             let path = self.state.snapshots().join(&name);
-            let failed = |error| {
-                Error::refused(format!("{} cannot be written", path.display())).source_error(error)
-            };
+            let failed =
+                |error| Error::from_io(format!("{} cannot be written", path.display()), error);
             if let Some(folder) = path.parent().filter(|_| !path.exists()) {
                 towline_host::filesystem::private_folder(folder).map_err(failed)?;
                 towline_host::once::create(&path, &bytes).map_err(failed)?;
@@ -215,14 +214,14 @@ impl Cluster for LocalCluster {
     }
 
     fn known_jobs(&self) -> Result<Vec<KnownJob>> {
-        Err(Error::refused(format!(
+        Err(Error::unsupported(format!(
             "cluster `{}` is this machine: `tow ps` lists all its runs",
             self.name
         ))
         .hint("name another with `-c`"))
     }
     fn plan_of(&self, _: &RunId, _: Option<&str>) -> Result<Option<Plan>> {
-        Err(Error::refused(format!(
+        Err(Error::unsupported(format!(
             "runs of `{}` are all in the history here",
             self.name
         )))
@@ -268,10 +267,10 @@ pub fn forget(state: &StateFolder, runs: &[RunId]) -> Result<Vec<RunId>> {
     let mut failure = None;
     for folder in gone.iter().map(|run| state.run(run)) {
         if let Err(error) = towline_host::filesystem::remove_tree(&folder) {
-            failure = Some(
-                Error::refused(format!("{} cannot be removed", folder.display()))
-                    .source_error(error),
-            );
+            failure = Some(Error::from_io(
+                format!("{} cannot be removed", folder.display()),
+                error,
+            ));
         }
     }
     match failure {

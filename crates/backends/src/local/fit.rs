@@ -28,7 +28,7 @@ fn container(draft: &Draft<'_>) -> Result<Option<Container>> {
         .into_iter()
         .find_map(|runtime| find_program(runtime.word(), path).map(|program| (runtime, program)))
     else {
-        return Err(Error::refused(
+        return Err(Error::unsupported(
             "an `image` needs a container runtime, and none was found: podman, docker, apptainer",
         )
         .hint("install one of them, or leave `environment.image` out"));
@@ -36,7 +36,7 @@ fn container(draft: &Draft<'_>) -> Result<Option<Container>> {
     let program = program
         .into_os_string()
         .into_string()
-        .map_err(|_| Error::refused("the container runtime has a name that is not UTF-8"))?;
+        .map_err(|_| Error::unsupported("the container runtime has a name that is not UTF-8"))?;
     Ok(Some(Container {
         runtime,
         program,
@@ -63,5 +63,5 @@ fn absolute(image: &str, folder: &Path) -> Result<String> {
     found
         .into_os_string()
         .into_string()
-        .map_err(|_| Error::refused(format!("the image {image} has a name that is not UTF-8")))
+        .map_err(|_| Error::unsupported(format!("the image {image} has a name that is not UTF-8")))
 }

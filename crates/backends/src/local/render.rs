@@ -31,13 +31,13 @@ pub fn need(shape: &Shape, machine_cpus: u32) -> Need {
 /// Refuses a request that can never fit, with the reason.
 pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
     let refuse = |what: String, has: String| {
-        Err(Error::refused(format!(
+        Err(Error::too_large(format!(
             "this machine can never start it: it asks for {what} and there are {has}"
         ))
         .hint("ask for less, or choose another cluster with `-c`"))
     };
     if need.gpus > 0 && machine.gpus == 0 {
-        return Err(Error::refused(format!(
+        return Err(Error::too_large(format!(
             "this machine can never start it: it asks for {} GPU{} \
             and there are none",
             need.gpus,

@@ -19,7 +19,7 @@ pub(super) fn fit(draft: Draft<'_>, cluster: &str, site: &SiteFacts) -> Result<F
 /// The container of a job. Its runtime is looked up on each node.
 fn container(image: &str, cluster: &str, runtimes: &[Runtime]) -> Result<Container> {
     let Some(runtime) = runtimes.first() else {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "an `image` needs a container runtime, and cluster `{cluster}` has none on its login \
                 host: podman, docker, apptainer"
         ))

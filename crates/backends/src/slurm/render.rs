@@ -217,7 +217,7 @@ fn check_fits(
     place: Option<&PartitionFacts>,
 ) -> Result<()> {
     let refuse = |refusal: Refusal| {
-        Error::refused(format!(
+        Error::too_large(format!(
             "cluster `{}` can never start it: {}",
             config.name, refusal.why
         ))

@@ -1,6 +1,7 @@
 //! The capabilities of a kind of cluster. Everything defaults to "no": an absent capability is not
 //! promised.
 
+use crate::config::StoreKind;
 use serde::Serialize;
 
 /// Capabilities of one cluster, read before a plan is made.
@@ -22,7 +23,7 @@ pub struct Caps {
     /// A job cannot choose the type of its machines.
     pub fixed_machines: bool,
     /// The kind of datastores that only the cluster itself knows by name.
-    pub own_datastores: Option<&'static str>,
+    pub own_datastores: Option<&'static StoreKind>,
     /// The cluster mounts mapped folders itself and links them into the code.
     pub mounts_folders: bool,
     /// Jobs that other tools submitted can be adopted.

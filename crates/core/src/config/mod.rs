@@ -2,12 +2,14 @@
 
 mod cluster;
 mod cluster_keys;
+mod store_kind;
 
 pub use cluster::{
     AzuremlConfig, Cluster, ClusterKind, KindConfig, LocalConfig, MAX_LOCAL_GPUS, SlurmConfig,
     is_this_machine,
 };
 pub use cluster_keys::keys_of;
+pub use store_kind::StoreKind;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer, de};
@@ -40,7 +42,8 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Datastore {
     /// `azure_blob`, `s3`, `folder` or `ssh_folder`.
-    pub kind: String,
+    #[schemars(with = "String")]
+    pub kind: StoreKind,
     /// A folder behind ssh: the host that has it, as ssh knows it.
     #[serde(default)]
     pub host: Option<String>,

@@ -2,6 +2,7 @@
 
 use crate::command::Program;
 use crate::job::Job;
+use crate::secret_name::SecretName;
 use crate::template;
 use crate::{Error, Result};
 
@@ -70,7 +71,7 @@ pub(super) fn check_templates(job: &Job, program: &Program) -> Result<()> {
         .names()
         .chain(job.io.keys().map(String::as_str))
         .collect();
-    let is_known = |name: &str| known.contains(&name) || name.starts_with(crate::token::TOKEN_NAME);
+    let is_known = |name: &str| known.contains(&name) || SecretName::from(name).is_token();
     let check = |text: &str| template::fill(text, |name| is_known(name).then_some(""), &known);
     program.try_map(check)?;
     for text in job

@@ -96,7 +96,7 @@ pub(super) fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Re
         },
     };
     if nodes > MAX_NODES_PER_RUN {
-        return Err(Error::refused(format!(
+        return Err(Error::too_large(format!(
             "{nodes} nodes are more than any cluster has"
         )));
     }

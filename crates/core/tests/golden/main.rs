@@ -5,12 +5,14 @@
 //! `TOW_GOLDEN_DRAFTS=FOLDER cargo test -p towline-core --test golden -- --ignored`.
 
 use std::path::{Path, PathBuf};
+use towline_core::ErrorKind;
 use towline_core::cloud::Who;
 use towline_core::cluster::{Cursor, Facts};
 use towline_core::command::Program;
 use towline_core::config::{Bastion, Cluster, Folder, Tunnel};
 use towline_core::event::{Recorded, RunEvent};
 use towline_core::job::{Image, Job, Launch, OneOrMany};
+use towline_core::obstacle::Obstacle;
 use towline_core::plan::Plan;
 use towline_core::reason::Ending;
 use towline_core::record::{AttemptRecord, RunRecord};
@@ -103,10 +105,34 @@ fn check_plan(open: &Open) {
 
 fn check_state(open: &Open) {
     let mut samples = open("state.json");
-    samples
-        .check::<Phase>("phase")
-        .check::<Ending>("ending")
-        .check::<RunState>("state");
+    samples.check::<Phase>("phase").check::<RunState>("state");
+    let endings: Vec<Ending> = samples.read("ending");
+    // These are read by hand-written code, which does not tell its variants.
+    assert_every_variant!(
+        endings.iter().filter_map(|ending| ending.obstacle),
+        Obstacle::NoRoom,
+        Obstacle::CodeLayout,
+        Obstacle::StageNotShared
+    );
+    let refusals = endings.iter().filter_map(|ending| ending.refusal.as_ref());
+    let kinds: Vec<ErrorKind> = refusals.map(|refusal| refusal.kind).collect();
+    assert_every_variant!(
+        kinds,
+        ErrorKind::Usage,
+        ErrorKind::Config,
+        ErrorKind::NotFound,
+        ErrorKind::Ambiguous,
+        ErrorKind::Refused,
+        ErrorKind::Denied,
+        ErrorKind::Unsupported,
+        ErrorKind::TooLarge,
+        ErrorKind::Conflict,
+        ErrorKind::NoRoom,
+        ErrorKind::Timeout,
+        ErrorKind::Unreachable,
+        ErrorKind::Lost,
+        ErrorKind::Bug
+    );
     samples.check::<Native>("native").finish();
 }
 

@@ -24,7 +24,7 @@ pub use write::{Batch, RunKey};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use towline_core::{Error, Result};
+use towline_core::{Error, ErrorKind, Result};
 
 /// How long a reader or writer waits for another that holds the file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -128,12 +128,14 @@ impl History {
     /// Opens for reading. `None` when there is no history yet.
     pub fn open_reader(path: &Path) -> Result<Option<Self>> {
         let unseen = |error| {
-            Error::refused(format!("the history {} cannot be read", path.display()))
-                .source_error(error)
-                .hint(
-                    "whether there are runs is not known; check who owns that folder, or set \
+            Error::from_io(
+                format!("the history {} cannot be read", path.display()),
+                error,
+            )
+            .hint(
+                "whether there are runs is not known; check who owns that folder, or set \
                     XDG_STATE_HOME to a folder of yours",
-                )
+            )
         };
         if let Some(folder) = path.parent() {
             towline_host::filesystem::check_own(folder).map_err(unseen)?;
@@ -202,7 +204,7 @@ fn is_full(path: &Path) -> bool {
 }
 
 fn full(path: &Path) -> Error {
-    Error::refused(format!(
+    Error::no_room(format!(
         "the disk that holds {} is full; nothing was changed",
         path.display()
     ))
@@ -235,12 +237,17 @@ fn damaged(path: &Path, error: &rusqlite::Error) -> Error {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
             Error::unreachable(format!("the history {shown} is held by another process"))
         }
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => {
-            Error::refused(format!(
-                "the history {shown} cannot be opened: \
-                {error}"
-            ))
-            .hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
+        Some(
+            code @ (ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied),
+        ) => {
+            // SQLite cannot open a file for other reasons too, such as too few descriptors.
+            let kind = match code {
+                ErrorCode::CannotOpen => ErrorKind::Refused,
+                _ => ErrorKind::Denied,
+            };
+            let message = format!("the history {shown} cannot be opened: {error}");
+            Error::new(kind, message)
+                .hint("check who owns it, or set XDG_STATE_HOME to a folder of yours")
         }
         _ if rows::is_of_the_row(error) => Error::bug(format!(
             "a row of the history {shown} cannot be read: \

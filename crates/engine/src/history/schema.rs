@@ -87,7 +87,7 @@ impl History {
     pub(super) fn migrate(&self) -> Result<()> {
         let version = self.version()?;
         if version > SCHEMA_VERSION {
-            return Err(Error::refused(format!(
+            return Err(Error::unsupported(format!(
                 "the history {} was written by a newer tow (format {version}, this one knows \
                     {SCHEMA_VERSION})",
                 self.path.display()

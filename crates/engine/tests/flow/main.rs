@@ -7,7 +7,7 @@ use program::TestProgram;
 use std::fs;
 use towline_core::job::{Io, IoMode, Job, OneOrMany};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::STORE_SECRET;
+use towline_core::secret_name::SecretName;
 use towline_engine::flow::{self, CodeChoice, Origin, Outside, code, data};
 
 fn job() -> Job {
@@ -84,7 +84,7 @@ fn what_a_credential_leads_to_is_asked_of_the_program_and_held_apart() {
     let mut secrets = SecretSet::default();
     let named = data::store(&program, "`io.data`", "blobs", false, &mut secrets).unwrap();
     assert_eq!(program.checked.borrow().as_slice(), ["blobs"]);
-    let secret = &secrets.0[&format!("{STORE_SECRET}env:KEY")];
+    let secret = &secrets.0[&SecretName::Datastore("env:KEY".into())];
     assert_eq!(secret.expose(), "datastore `blobs` account_key env:KEY");
     let stored = serde_json::to_string(&named.datastore).unwrap();
     assert!(stored.contains("env:KEY") && !stored.contains("account_key env:KEY"));

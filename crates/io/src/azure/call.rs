@@ -17,7 +17,7 @@ use std::sync::Arc;
 use towline_core::cloud::Audience;
 use towline_core::redact::Secret;
 use towline_core::time::Moment;
-use towline_core::{Error, Result};
+use towline_core::{Error, ErrorKind, Result};
 
 /// How calls are authorised, as far as messages and our own signatures need it.
 #[derive(Debug, Clone)]
@@ -186,6 +186,7 @@ impl Service {
             && let Some(ours) = source.downcast_ref::<Error>()
         {
             let again = Error::new(ours.kind(), format!("{}: {}", self.place, ours.message()));
+            let again = again.blame_network(ours.blames_network());
             return ours.hints().iter().fold(again, Error::hint);
         }
         let text = error.to_string();
@@ -225,7 +226,7 @@ impl Service {
                 .hint("create it, or correct `container`")
             }
             StatusCode::NOT_FOUND => Error::not_found(format!("there is no {what}")),
-            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => Error::refused(format!(
+            StatusCode::PRECONDITION_FAILED | StatusCode::CONFLICT => Error::conflict(format!(
                 "{what} was changed meanwhile ({})",
                 answer.message()
             )),
@@ -236,13 +237,24 @@ impl Service {
                 ))
                 .hint("try again")
             }
-            _ => Error::refused(format!("{what}: the service answers {}", answer.message())),
+            status => {
+                // The service calls a credential in a wrong form a bad request.
+                let kind = if code == "InvalidAuthenticationInfo" {
+                    ErrorKind::Denied
+                } else {
+                    ErrorKind::refusal_of_status(status.as_u16())
+                };
+                Error::new(
+                    kind,
+                    format!("{what}: the service answers {}", answer.message()),
+                )
+            }
         }
     }
 
     fn denied(&self, call: &Call, answer: &Answer) -> Error {
         let now = towline_host::clock::now();
-        let error = |why: &str| Error::refused(format!("{} refuses: {why}", self.place));
+        let error = |why: &str| Error::denied(format!("{} refuses: {why}", self.place));
         let skew = answer
             .header("date")
             .and_then(super::listing::millis)
@@ -279,7 +291,8 @@ impl Service {
             ))
             .hint(
                 "is the VPN on? the account's owner sees under Networking who may come from where",
-            );
+            )
+            .blame_network(true);
         }
         if let Some((why, hint)) = cause_of(&code) {
             return error(&format!("{why} ({})", answer.message()))
@@ -349,7 +362,60 @@ fn cause_of(code: &str) -> Option<(&'static str, &'static str)> {
 
 #[cfg(test)]
 mod tests {
-    use super::cause_of;
+    use super::*;
+    use crate::azure::{Access, Azure, Place};
+    use crate::credential::AzureCredential as Credential;
+
+    fn explained(credential: &Credential, status: u16, code: &str, message: &str) -> Error {
+        let place = Place {
+            name: "s".into(),
+            account: "a".into(),
+            container: "c".into(),
+            root: String::new(),
+            endpoint: None,
+            access: Access::Credential(credential.clone()),
+        };
+        let store = Azure::new(place, Web::new().expect("a client")).expect("it opens");
+        let answer = Answer {
+            status: StatusCode::from_u16(status).expect("a status"),
+            headers: http::HeaderMap::new(),
+            body: format!("<Error><Code>{code}</Code><Message>{message}</Message></Error>").into(),
+            tries: 1,
+        };
+        let call = Call::new(Method::GET, Some("key"), 'r');
+        store.service.explain(&call, &answer)
+    }
+
+    /// A cluster fetches a new credential for its stage after an error of this kind alone.
+    #[test]
+    fn a_credential_that_is_not_accepted_is_denied() {
+        let key = Credential::Key(Secret::new("a2V5"));
+        let expired = "sv=2022-11-02&sr=c&sp=rcwl&se=2020-01-01T00:00:00Z&sig=x";
+        let expired = Credential::Sas(Secret::new(expired), None);
+        for (credential, status, code, kind) in [
+            (&key, 401, "InvalidAuthenticationInfo", ErrorKind::Denied),
+            (&key, 403, "AuthenticationFailed", ErrorKind::Denied),
+            (
+                &key,
+                403,
+                "KeyBasedAuthenticationNotPermitted",
+                ErrorKind::Denied,
+            ),
+            (&key, 403, FIREWALL_OR_KEY, ErrorKind::Denied),
+            (&key, 400, "InvalidAuthenticationInfo", ErrorKind::Denied),
+            (&expired, 403, "AuthenticationFailed", ErrorKind::Denied),
+            (&key, 409, "BlobAlreadyExists", ErrorKind::Conflict),
+            (&key, 413, "RequestBodyTooLarge", ErrorKind::TooLarge),
+            (&key, 400, "OutOfRangeInput", ErrorKind::Refused),
+        ] {
+            let error = explained(credential, status, code, "no");
+            assert_eq!(error.kind(), kind, "{status} {code}: {error}");
+        }
+        let firewall = "This request is not authorized to perform this operation.";
+        let error = explained(&key, 403, FIREWALL_OR_KEY, firewall);
+        assert_eq!(error.kind(), ErrorKind::Unreachable, "{error}");
+        assert!(error.blames_network());
+    }
 
     #[test]
     fn a_refusal_is_explained_by_its_code() {

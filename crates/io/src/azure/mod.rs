@@ -194,7 +194,7 @@ impl Azure {
 /// An error for a key with a backslash, because the service turns it into a slash.
 fn can_be_a_name(key: &Key) -> Result<()> {
     if key.as_str().contains('\\') {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "{key} cannot be a name in Azure: it makes a `/` of the backslash"
         ))
         .hint("rename it"));

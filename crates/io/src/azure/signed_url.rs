@@ -32,7 +32,7 @@ impl Azure {
         let full = self.full(key);
         let pairs = match &self.service.authorization {
             Authorization::Sas(_, None) => {
-                let error = Error::refused(format!(
+                let error = Error::unsupported(format!(
                     "{} is reached by a SAS, and a SAS cannot sign an address for one file",
                     self.service.place
                 ));

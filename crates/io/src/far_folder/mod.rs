@@ -339,7 +339,7 @@ impl Data for FarFolder {
     }
 
     async fn url(&self, key: &Key, _: Duration) -> Result<String> {
-        Err(Error::refused(format!(
+        Err(Error::unsupported(format!(
             "{key}: a folder behind ssh has no address that others could use"
         ))
         .hint("copy it to a blob store, or bring it here with `tow down`"))

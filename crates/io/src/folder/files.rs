@@ -23,32 +23,31 @@ impl Inner {
     pub(super) fn failed(&self, key: &Key, error: io::Error) -> Error {
         let path = self.path(key);
         if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
-            return Error::refused(format!(
+            return Error::conflict(format!(
                 "{path}: a link is in the way; links are not followed"
             ));
         }
         match error.kind() {
             io::ErrorKind::NotFound => Error::not_found(format!("there is no {path}")),
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                Error::refused(format!("no space left for {path}"))
+                Error::no_room(format!("no space left for {path}"))
                     .source_error(error)
                     .hint("make room; the same command goes on where it stopped")
             }
             io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-                Error::refused(format!("{path} cannot be used"))
-                    .source_error(error)
+                Error::from_io(format!("{path} cannot be used"), error)
                     .hint("look at the owner and mode of the folder")
             }
-            io::ErrorKind::NotADirectory => Error::refused(format!(
+            io::ErrorKind::NotADirectory => Error::conflict(format!(
                 "{path}: a file is in the way where a folder has to be"
             )),
             io::ErrorKind::IsADirectory | io::ErrorKind::DirectoryNotEmpty => {
-                Error::refused(format!("{path}: a folder is in the way of this file"))
+                Error::conflict(format!("{path}: a folder is in the way of this file"))
             }
             io::ErrorKind::ResourceBusy => {
-                Error::refused(format!("{path}: another tow is writing it")).retry(Retry::Later)
+                Error::conflict(format!("{path}: another tow is writing it")).retry(Retry::Later)
             }
-            _ => Error::refused(format!("{path} failed")).source_error(error),
+            _ => Error::from_io(format!("{path} failed"), error),
         }
     }
 
@@ -60,7 +59,7 @@ impl Inner {
     ) -> Result<Bytes> {
         let failed = |error| self.failed(key, error);
         let changed = || {
-            Error::refused(format!("{} changed while it was read", self.path(key)))
+            Error::conflict(format!("{} changed while it was read", self.path(key)))
                 .hint("try again when nobody writes to it")
         };
         let file = self.tree.open(key).map_err(failed)?;
@@ -145,7 +144,7 @@ impl Inner {
                 if !was_there {
                     let _ = self.tree.remove_part(key);
                 }
-                let error = Error::refused(format!(
+                let error = Error::no_room(format!(
                     "no space for {}: it needs {}, free are {}",
                     self.path(key),
                     Memory(shape.size),

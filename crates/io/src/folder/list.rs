@@ -78,8 +78,10 @@ impl Inner {
                 return Ok(page);
             }
             Err(error) => {
-                return Err(Error::refused(format!("{} cannot be read", path.display()))
-                    .source_error(error));
+                return Err(Error::from_io(
+                    format!("{} cannot be read", path.display()),
+                    error,
+                ));
             }
         };
         for entry in entries.flatten() {

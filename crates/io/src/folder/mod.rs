@@ -255,6 +255,6 @@ impl Data for Folder {
         let path = self.0.tree.root().join(key.as_str());
         url::Url::from_file_path(&path)
             .map(String::from)
-            .map_err(|()| Error::refused(format!("{} has no address", path.display())))
+            .map_err(|()| Error::unsupported(format!("{} has no address", path.display())))
     }
 }

@@ -54,12 +54,10 @@ impl LocalTransport {
                     err: format!("{}: {error}\n", argv[0]).into_bytes(),
                 }))
             }
-            Err(error) => Err(Error::refused(format!(
-                "`{}` cannot be started in {}",
-                argv[0],
-                self.home.display()
-            ))
-            .source_error(error)),
+            Err(error) => Err(Error::from_io(
+                format!("`{}` cannot be started in {}", argv[0], self.home.display()),
+                error,
+            )),
         }
     }
 
@@ -69,7 +67,7 @@ impl LocalTransport {
 }
 
 fn without_ssh() -> Error {
-    Error::refused("this machine is reached without ssh")
+    Error::unsupported("this machine is reached without ssh")
 }
 
 impl Transport for LocalTransport {
@@ -110,10 +108,10 @@ impl Transport for LocalTransport {
     fn put(&self, path: &str, bytes: &mut dyn Read, mode: u32) -> Result<()> {
         let path = self.file(path);
         let failed = |error: io::Error| {
-            Error::refused(format!("{} cannot be written", path.display())).source_error(error)
+            Error::from_io(format!("{} cannot be written", path.display()), error)
         };
         if path.is_dir() {
-            return Err(Error::refused(format!(
+            return Err(Error::conflict(format!(
                 "{} cannot be written: a folder is in the way",
                 path.display()
             )));
@@ -146,10 +144,10 @@ impl Transport for LocalTransport {
             {
                 Ok(None)
             }
-            Err(error) => {
-                Err(Error::refused(format!("{} cannot be read", path.display()))
-                    .source_error(error))
-            }
+            Err(error) => Err(Error::from_io(
+                format!("{} cannot be read", path.display()),
+                error,
+            )),
         }
     }
 

@@ -64,9 +64,7 @@ impl Relay {
     /// Relays from any free port. Each connection dials anew, so that a remote end that was away is
     /// found again.
     pub(crate) fn start(dial: Dial) -> Result<Self> {
-        let failed = |error: io::Error| {
-            Error::refused("no port of loopback can be opened").source_error(error)
-        };
+        let failed = |error: io::Error| Error::from_io("no port of loopback can be opened", error);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         Self::on(listener, dial, Arc::new(NoObserver)).map_err(failed)
     }

@@ -59,7 +59,7 @@ impl Data for S3 {
             Ok(listed) => listed,
             // One unusable name makes `object_store` fail for the whole page.
             Err(object_store::Error::InvalidPath { source }) => {
-                return Err(Error::refused(format!(
+                return Err(Error::unsupported(format!(
                     "{} holds a name that cannot be used: {source}",
                     self.place
                 ))
@@ -278,7 +278,7 @@ impl Data for S3 {
         let week = Duration::from_secs(7 * 86_400);
         if valid > week {
             return Err(
-                Error::refused("S3 signs addresses for a week at most").hint("use --for 7d")
+                Error::too_large("S3 signs addresses for a week at most").hint("use --for 7d")
             );
         }
         let url = self

@@ -27,7 +27,7 @@ impl S3 {
                 Error::not_found(format!("{}: there is no {path}", self.place))
             }
             Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => {
-                let error = Error::refused(format!("{} refuses: {message}", self.place));
+                let error = Error::denied(format!("{} refuses: {message}", self.place));
                 match message.as_str() {
                     text if text.contains("InvalidAccessKeyId") => error.hint(
                         "the access key is not known there: look at access_key_id and `endpoint`",
@@ -45,7 +45,7 @@ impl S3 {
                 }
             }
             Store::Precondition { path, .. } | Store::NotModified { path, .. } => {
-                Error::refused(format!("{path} was changed meanwhile"))
+                Error::conflict(format!("{path} was changed meanwhile"))
             }
             _ => Error::refused(format!("{}: {message}", self.place)),
         }

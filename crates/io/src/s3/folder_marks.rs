@@ -9,7 +9,7 @@ use object_store::aws::AwsAuthorizer;
 use object_store::client::{HttpRequest, HttpRequestBody};
 use object_store::signer::Signer;
 use std::time::Duration;
-use towline_core::{Error, Result};
+use towline_core::{Error, ErrorKind, Result};
 
 impl S3 {
     /// Takes the marks of folders out of a listing. Their names end in `/`, but `object_store`
@@ -87,10 +87,13 @@ impl S3 {
         if answer.status.is_success() || answer.status == http::StatusCode::NOT_FOUND {
             return Ok(());
         }
-        Err(Error::refused(format!(
-            "{folder}/ in {}: the service answers {}",
-            self.place,
-            answer.message()
-        )))
+        Err(Error::new(
+            ErrorKind::refusal_of_status(answer.status.as_u16()),
+            format!(
+                "{folder}/ in {}: the service answers {}",
+                self.place,
+                answer.message()
+            ),
+        ))
     }
 }

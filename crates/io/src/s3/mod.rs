@@ -111,7 +111,7 @@ impl S3 {
 
     fn path(&self, key: &Key) -> Result<Path> {
         Path::parse(format!("{}{key}", self.root))
-            .map_err(|error| Error::refused(format!("{key} cannot be a name here: {error}")))
+            .map_err(|error| Error::unsupported(format!("{key} cannot be a name here: {error}")))
     }
 
     fn object(

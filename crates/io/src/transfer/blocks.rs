@@ -40,7 +40,7 @@ impl Carrier {
             block: shape.block,
         };
         Journal::open(folder, &subject).map(Some).map_err(|error| {
-            Error::refused(format!("{} cannot be written", folder.display())).source_error(error)
+            Error::from_io(format!("{} cannot be written", folder.display()), error)
         })
     }
 
@@ -286,9 +286,7 @@ fn joined<T>(done: Result<Result<T>, tokio::task::JoinError>) -> Result<T> {
 }
 
 fn noted(result: std::io::Result<()>) -> Result<()> {
-    result.map_err(|error| {
-        Error::refused("the journal of the transfer cannot be written").source_error(error)
-    })
+    result.map_err(|error| Error::from_io("the journal of the transfer cannot be written", error))
 }
 
 /// The blocks that the target holds, as it says itself or as the journal says.

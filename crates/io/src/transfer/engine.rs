@@ -68,7 +68,7 @@ pub async fn copy(
         Found::Object(object) => {
             let target = &engine.carrier.target;
             if target.path.is_empty() {
-                return Err(Error::refused(format!(
+                return Err(Error::conflict(format!(
                     "{} is a folder, and {} a file",
                     target.store.place(),
                     object.key
@@ -124,7 +124,7 @@ impl Engine {
                 Err(why) => self
                     .outcome
                     .failed
-                    .push((object.key.to_string(), Error::refused(why))),
+                    .push((object.key.to_string(), Error::unsupported(why))),
             }
         }
         Ok(())

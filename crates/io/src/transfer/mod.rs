@@ -169,7 +169,7 @@ pub async fn nothing_at(endpoint: &StorePath) -> Error {
         .iter()
         .find(|entry| entry.name == endpoint.path)
     {
-        return Error::refused(format!(
+        return Error::unsupported(format!(
             "`{}` in {} cannot be used: {}",
             entry.name,
             endpoint.store.place(),

@@ -13,7 +13,7 @@ pub(super) fn explain_failure(program: &str, output: &str) -> Option<Error> {
         return None;
     }
     if has("az login") || has("AADSTS") {
-        let error = Error::refused(format!(
+        let error = Error::denied(format!(
             "the Azure CLI is not signed in: {}",
             main_line(output)
         ));
@@ -50,12 +50,12 @@ pub(super) fn explain_failure(program: &str, output: &str) -> Option<Error> {
     }
     if has("AuthorizationFailed") {
         return Some(
-            Error::refused(format!("Azure does not allow it: {}", main_line(output)))
+            Error::denied(format!("Azure does not allow it: {}", main_line(output)))
                 .hint("your account needs to read the bastion, the machine and its network card"),
         );
     }
     if has("Tunneling is disabled") || has("Native Client") || has("tunneling") {
-        let error = Error::refused(format!(
+        let error = Error::unsupported(format!(
             "this bastion gives no tunnels: {}",
             main_line(output)
         ));
@@ -99,13 +99,13 @@ mod tests {
         let cases = [
             (
                 "ERROR: Please run 'az login' to setup account.\n",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "az login",
             ),
             (
                 "ERROR: AADSTS70043: The refresh token has expired\nInteractive authentication is \
                     needed. Please run:\naz login\n",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "AADSTS70043",
             ),
             (
@@ -136,12 +136,12 @@ mod tests {
             (
                 "ERROR: (AuthorizationFailed) The client 'x' does not have authorization to \
                     perform action\n",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "does not allow it",
             ),
             (
                 "msrestazure.azure_exceptions.CloudError: Tunneling is disabled\n",
-                ErrorKind::Refused,
+                ErrorKind::Unsupported,
                 "--enable-tunneling",
             ),
         ];

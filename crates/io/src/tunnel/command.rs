@@ -165,8 +165,7 @@ pub fn check(name: &str) -> Result<()> {
 
 /// A port that nobody uses now.
 fn free_port() -> Result<u16> {
-    let failed =
-        |error: io::Error| Error::refused("no port of loopback can be opened").source_error(error);
+    let failed = |error: io::Error| Error::from_io("no port of loopback can be opened", error);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
     Ok(listener.local_addr().map_err(failed)?.port())
 }

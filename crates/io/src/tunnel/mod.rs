@@ -292,13 +292,12 @@ impl RelayObserver for ConnectionEvents {
 /// The error for a port that another process has, with its name where the system tells it.
 pub fn port_taken(port: u16, error: io::Error) -> Error {
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Error::refused(format!("port {port} of this machine cannot be used"))
-            .source_error(error);
+        return Error::from_io(format!("port {port} of this machine cannot be used"), error);
     }
     let who = towline_host::ports::owner(port)
         .map(|(pid, name)| format!(" by `{name}` (process {pid})"))
         .unwrap_or_default();
-    Error::refused(format!("port {port} of this machine is in use{who}"))
+    Error::conflict(format!("port {port} of this machine is in use{who}"))
         .hint("end that, or give the tunnel another port: --port")
 }
 

@@ -231,7 +231,7 @@ fn target_error(definition: &Definition, by: &str, failure: &ProbeFailure, why: 
     let (host, port) = (&to.host, definition.dial.port);
     match failure {
         ProbeFailure::Lost => Error::unreachable(format!("the connection to `{by}` was lost")),
-        ProbeFailure::Refused if why.contains("prohibited") => Error::refused(format!(
+        ProbeFailure::Refused if why.contains("prohibited") => Error::denied(format!(
             "`{by}` does not allow connections to `{host}` port {port}"
         ))
         .hint("its administrators have to (AllowTcpForwarding, PermitOpen), or go by another hop"),

@@ -91,11 +91,11 @@ impl NoAnswer {
         let error = Error::unreachable(format!("{place} cannot be reached: {}", self.message))
             .retry(towline_core::Retry::Exhausted);
         match self.cause {
-            Cause::Name => error.hint(format!(
+            Cause::Name => error.blame_network(true).hint(format!(
                 "there is no network, or no host is called {host}: \
                 look at `account` and `endpoint`; is the VPN on?"
             )),
-            Cause::Connect => error.hint(format!(
+            Cause::Connect => error.blame_network(true).hint(format!(
                 "nothing listens at {host}, or a firewall is in \
                 between: is the VPN on?"
             )),

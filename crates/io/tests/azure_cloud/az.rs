@@ -21,13 +21,14 @@ fn the_login_of_az_is_used_and_a_missing_one_is_an_error() {
     stage.set("PATH", "/nowhere");
     let error = stage.get(&cloud()).unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Refused && shown(&error).contains("Azure CLI not installed."),
+        error.kind() == ErrorKind::Unsupported
+            && shown(&error).contains("Azure CLI not installed."),
         "{}",
         shown(&error)
     );
     let az = installed(&stage);
     let error = stage.get(&cloud()).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{}", shown(&error));
+    assert_eq!(error.kind(), ErrorKind::Denied, "{}", shown(&error));
     assert_eq!(
         error.hints(),
         [format!(
@@ -61,7 +62,7 @@ fn the_login_of_az_is_used_and_a_missing_one_is_an_error() {
     run(&["logout"]);
     let error = stage.get(&cloud()).unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Refused && shown(&error).contains("az login"),
+        error.kind() == ErrorKind::Denied && shown(&error).contains("az login"),
         "{}",
         shown(&error)
     );

@@ -96,6 +96,6 @@ fn an_error_of_signing_in_is_shown_unchanged() {
     let error = stage
         .wait(store.part(&Key::new("k").unwrap(), None))
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused, "{}", shown(&error));
+    assert_eq!(error.kind(), ErrorKind::Denied, "{}", shown(&error));
     assert!(error.hints()[0].contains(crate::stage::SIGN_IN_COMMAND));
 }

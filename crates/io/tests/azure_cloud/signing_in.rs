@@ -42,7 +42,7 @@ fn as_a_managed_identity_of_a_service_or_of_azure_ml() {
         ))
         .unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Refused && !shown(&error).contains("canary"),
+        error.kind() == ErrorKind::Denied && !shown(&error).contains("canary"),
         "{}",
         shown(&error)
     );
@@ -66,7 +66,7 @@ fn as_a_service_principal() {
     stage.set("LAB_SECRET", "canary-canary");
     let error = stage.get(&cloud).unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Refused && shown(&error).contains("AADSTS7000215"),
+        error.kind() == ErrorKind::Denied && shown(&error).contains("AADSTS7000215"),
         "{}",
         shown(&error)
     );
@@ -80,7 +80,7 @@ fn as_a_service_principal() {
     );
     let error = stage.get(&stage.cloud(&stranger, None)).unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Refused && shown(&error).contains("AADSTS700016"),
+        error.kind() == ErrorKind::Denied && shown(&error).contains("AADSTS700016"),
         "{}",
         shown(&error)
     );
@@ -110,7 +110,7 @@ fn as_a_workload_whose_proof_is_renewed_in_place() {
     let error = stage.get(&cloud).unwrap_err();
     let seen = shown(&error);
     assert!(
-        error.kind() == ErrorKind::Refused && seen.contains("AADSTS700213"),
+        error.kind() == ErrorKind::Denied && seen.contains("AADSTS700213"),
         "{seen}"
     );
     assert!(!seen.contains(&std::fs::read_to_string(&file).unwrap()));
@@ -133,7 +133,7 @@ fn by_a_code_on_another_device() {
     let stage = Stage::start();
     let cloud = stage.cloud("device_code", None);
     let error = stage.get(&cloud).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Refused);
+    assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(error.hints()[0].contains(SIGN_IN_COMMAND) && stage.messages().is_empty());
     assert!(stage.wait(cloud.sign_in(false)).is_err() && stage.asked("/devicecode") == 0);
     stage.aml.conditions(|conditions| {
@@ -170,7 +170,7 @@ fn by_a_code_on_another_device() {
         .conditions(|conditions| conditions.device.ended = true);
     let error = stage.wait(other.token(Audience::Vault)).unwrap_err();
     assert!(
-        error.kind() == ErrorKind::Refused
+        error.kind() == ErrorKind::Denied
             && shown(&error).contains("has ended")
             && shown(&error).contains(SIGN_IN_COMMAND)
     );
@@ -193,7 +193,7 @@ fn a_code_that_nobody_enters_ends() {
             .wait(stage.cloud("device_code", None).sign_in(true))
             .unwrap_err();
         assert!(
-            error.kind() == ErrorKind::Refused && shown(&error).contains(part),
+            error.kind() == ErrorKind::Denied && shown(&error).contains(part),
             "{}",
             shown(&error)
         );

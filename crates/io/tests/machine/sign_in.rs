@@ -80,7 +80,7 @@ fn an_unreachable_host_has_a_hint() {
     };
     fails(
         &reach(&far.sshd.strange_config(), far.folder.path()),
-        ErrorKind::Refused,
+        ErrorKind::Denied,
         &["strange_key", "ssh-add -l", "ssh -F", "publickey"],
     );
     fails(
@@ -120,7 +120,7 @@ fn a_sign_in_that_needs_a_person_is_an_error() {
     let mut far = Far::start_with("PasswordAuthentication yes");
     let transport = reach(&far.sshd.strange_config(), far.folder.path());
     let error = transport.connect(false).expect_err("nobody is asked");
-    assert_eq!(error.kind(), ErrorKind::Refused, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(
         message_of(&error).contains("tow clusters"),
         "{}",
@@ -132,7 +132,7 @@ fn a_sign_in_that_needs_a_person_is_an_error() {
     let again = transport.connect(false).expect_err("nobody is asked");
     assert_eq!(
         (again.kind(), again.to_string()),
-        (ErrorKind::Refused, error.to_string())
+        (ErrorKind::Denied, error.to_string())
     );
 }
 
@@ -165,7 +165,7 @@ fn the_user_is_asked_on_the_terminal_once() {
             .connect(false)
             .expect_err("nobody is asked")
             .kind(),
-        ErrorKind::Refused
+        ErrorKind::Denied
     );
     let program = std::env::current_exe().expect("this program");
     let line = quote::line(&[

@@ -5,6 +5,7 @@ use super::{Attempt, Change, Step};
 use crate::data::DataProcess;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending};
 use towline_wire::runner::DataOrder;
 
@@ -20,7 +21,10 @@ impl Attempt {
                 self.data = Some(data);
                 Change::SetUpStarted
             }
-            Err(error) => self.not_started(&format!("its data cannot be brought: {error}")),
+            Err(error) => {
+                let why = format!("its data cannot be brought: {error}");
+                self.not_started(Ending::not_started(why, Obstacle::of_io(&error)))
+            }
         }
     }
 

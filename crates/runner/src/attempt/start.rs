@@ -1,10 +1,11 @@
 //! The beginning of an attempt: its code, then its data, then set-up, then the ranks.
 
 use super::{Attempt, Change, Step, is_inside};
-use crate::code::Layout;
+use crate::code::{Layout, not_laid_out};
 use crate::launch::{LaunchError, Process};
 use std::time::Instant;
-use towline_core::reason::{Cause, Ending};
+use towline_core::obstacle::Obstacle;
+use towline_core::reason::Ending;
 
 impl Attempt {
     /// Lays the code out, if there is any; then set-up, then the ranks.
@@ -20,7 +21,7 @@ impl Attempt {
                 self.layout = Some(layout);
                 Change::Nothing
             }
-            Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
+            Err(error) => self.not_started(not_laid_out(&error, Obstacle::of_io(&error))),
         }
     }
 
@@ -39,9 +40,8 @@ impl Attempt {
         self.started(started, Change::SetUpStarted)
     }
 
-    pub(super) fn not_started(&mut self, why: &str) -> Change {
-        self.ending
-            .get_or_insert(Ending::cause(Cause::NotStarted).detail(why.to_owned()));
+    pub(super) fn not_started(&mut self, ending: Ending) -> Change {
+        self.ending.get_or_insert(ending);
         self.step = Step::CleanUp;
         self.wake()
     }
@@ -59,7 +59,7 @@ impl Attempt {
         Some(match outcome {
             _ if self.ending.is_some() => self.finish(),
             Ok(()) => self.bring_data(),
-            Err(error) => self.not_started(&format!("the code could not be laid out: {error}")),
+            Err(error) => self.not_started(not_laid_out(&error, Obstacle::of(&error))),
         })
     }
 
@@ -77,7 +77,8 @@ impl Attempt {
                 change
             }
             Err(problem) => {
-                let mut ending = Ending::cause(Cause::NotStarted).detail(problem.to_string());
+                let obstacle = problem.io_error().and_then(Obstacle::of_io);
+                let mut ending = Ending::not_started(problem.to_string(), obstacle);
                 ending.exit_code = Some(problem.exit_code());
                 self.ending.get_or_insert(ending);
                 self.step = Step::CleanUp;

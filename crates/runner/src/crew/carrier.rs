@@ -5,7 +5,8 @@ use super::{CrewTask, FindSecrets, given};
 use crate::assemble::{self, AttemptFolders, Given, Wanted};
 use std::path::PathBuf;
 use towline_core::cluster::GpuMake;
-use towline_core::reason::{Cause, Ending};
+use towline_core::obstacle::Obstacle;
+use towline_core::reason::Ending;
 use towline_core::redact::SecretSet;
 use towline_core::resolve::Shape;
 use towline_core::{Error, Result};
@@ -72,11 +73,11 @@ impl<'a> Carrier<'a> {
             port,
         };
         let failed =
-            |why: String| LocalPart::failed(attempt, Ending::cause(Cause::NotStarted).detail(why));
+            |why: String, obstacle| LocalPart::failed(attempt, Ending::not_started(why, obstacle));
         match self.assigned(attempt, gang) {
             Ok(assignment) => LocalPart::begin(assignment, &self.folder, self.task.folder.clone())
-                .unwrap_or_else(|error| failed(error.to_string())),
-            Err(error) => failed(error.to_string()),
+                .unwrap_or_else(|error| failed(error.to_string(), Obstacle::of_io(&error))),
+            Err(error) => failed(error.to_string(), Obstacle::of(&error)),
         }
     }
 
@@ -88,8 +89,10 @@ impl<'a> Carrier<'a> {
             return Ok(known.clone());
         }
         // A failure now may be gone at the next attempt.
-        let found = (self.find_secrets)(place)
-            .map_err(|error| Error::refused(format!("its secrets could not be had: {error}")))?;
+        let found = (self.find_secrets)(place).map_err(|error| {
+            let message = format!("its secrets could not be had: {error}");
+            Error::new(error.kind().as_refusal(), message)
+        })?;
         Ok(self.secrets.insert(found).clone())
     }
 
@@ -119,9 +122,7 @@ impl<'a> Carrier<'a> {
             resolved.copy.as_ref().map_or(&[], |copy| &copy.subdirs),
             &self.folder,
         )
-        .map_err(|error| {
-            Error::refused("its dataset cannot be put together").source_error(error)
-        })?;
+        .map_err(|error| Error::from_io("its dataset cannot be put together", error))?;
         let mut assignment = assemble::assignment(Wanted {
             run: &run.id,
             attempt,

@@ -35,7 +35,7 @@ pub(super) fn fit(assignment: &mut Assignment, node: u32, code: Option<&str>) ->
     let program = find_program(runtime.word(), &path)
         .and_then(|program| program.into_os_string().into_string().ok());
     order.container.program = program.ok_or_else(|| {
-        Error::refused(format!(
+        Error::unsupported(format!(
             "the image needs {}, which this node has not",
             runtime.word()
         ))

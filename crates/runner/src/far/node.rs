@@ -17,6 +17,7 @@ use std::time::Instant;
 use towline_core::RunId;
 use towline_core::cluster::End;
 use towline_core::job::IoMode;
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending};
 use towline_wire::stage::{Holder, Order, RunFolder, StageFolder};
 
@@ -141,7 +142,7 @@ fn carried(task: &NodeTask, node: u32, parent: u32) -> io::Result<i32> {
             }
             .carry(assignment)?
         }
-        Err(error) => Ending::cause(Cause::NotStarted).detail(error.to_string()),
+        Err(error) => Ending::not_started(error.to_string(), Obstacle::of(&error)),
     };
     let code = ending.passed_code();
     write_end(&folder, task.attempt, node, ending)?;

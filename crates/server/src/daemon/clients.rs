@@ -32,7 +32,7 @@ impl Daemon {
                 hello.version,
                 version::version()
             );
-            return self.refuse(connection, RefusalKind::Refused, message);
+            return self.refuse_with(connection, &Error::unsupported(message));
         }
         self.answer(connection, hello.request, limits_are_possible);
     }
@@ -72,6 +72,7 @@ impl Daemon {
     ) {
         let refusal = Refusal {
             kind,
+            refusal: None,
             message: message.into(),
             hints: Vec::new(),
         };

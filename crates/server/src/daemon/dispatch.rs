@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use towline_core::event::RunEvent;
+use towline_core::obstacle::Obstacle;
 use towline_core::plan::Plan;
-use towline_core::reason::{Cause, Ending};
+use towline_core::reason::Ending;
 use towline_core::{Error, Result};
 use towline_engine::history::RunKey;
 use towline_wire::runner::Stop;
@@ -195,7 +196,7 @@ impl Daemon {
             return;
         }
         self.runners.put_back(&chosen.runner);
-        let ending = Ending::cause(Cause::NotStarted).detail(error.to_string());
+        let ending = Ending::not_started(error.to_string(), Obstacle::of(error));
         self.attempt_over(chosen.key, chosen.attempt, ending, self.now.wall);
     }
 

@@ -45,8 +45,8 @@ impl Daemon {
             cluster,
         } = submit;
         if plan.version != PLAN_VERSION || plan.runs.is_empty() {
-            let message = "another version of tow made the plan";
-            return self.refuse(connection, RefusalKind::Refused, message);
+            let error = Error::unsupported("another version of tow made the plan");
+            return self.refuse_with(connection, &error);
         }
         if let Some(cluster) = cluster {
             return self.submit_to(cluster, plan, secrets.0, connection);

@@ -144,6 +144,7 @@ fn cannot_serve(why: &str) -> Reply {
     ];
     Reply::Refused(Refusal {
         kind: RefusalKind::Unreachable,
+        refusal: None,
         message,
         hints,
     })

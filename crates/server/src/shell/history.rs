@@ -40,9 +40,8 @@ impl Shell {
         // full, its first file stays complete.
         if !submission.secrets.is_empty() {
             let path = self.state.secret(&submission.plan.id);
-            towline_host::once::replace(&path, &submission.secrets.to_private_bytes()).map_err(
-                |error| Error::refused(format!("the secrets cannot be stored: {error}")),
-            )?;
+            towline_host::once::replace(&path, &submission.secrets.to_private_bytes())
+                .map_err(|error| Error::from_io("the secrets cannot be stored", error))?;
         }
         Ok(())
     }

@@ -46,7 +46,7 @@ pub fn daemon_main(state: &StateFolder, opener: Opener) -> Result<()> {
 fn come_up(state: &StateFolder, opener: Opener) -> Result<()> {
     let failed = |what: &str| {
         let what = what.to_owned();
-        move |error: io::Error| Error::refused(what).source_error(error)
+        move |error: io::Error| Error::from_io(what, error)
     };
     for folder in [
         state.root().to_owned(),
@@ -117,9 +117,8 @@ async fn serve(state: &StateFolder, opener: Opener) -> Result<()> {
     shell.feed(Input::Begin(Box::new(found)));
     shell.tunnels.take_up_all();
     shell.workspaces.load(state);
-    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET).map_err(|error| {
-        Error::refused("the daemon's socket cannot be made").source_error(error)
-    })?;
+    let listener = towline_host::socket::bind(state.root(), DAEMON_SOCKET)
+        .map_err(|error| Error::from_io("the daemon's socket cannot be made", error))?;
     tokio::spawn(clients::accept(listener, inbox.clone()));
     tokio::spawn(tick(inbox));
     tell_ready();
@@ -207,8 +206,10 @@ fn runs(history: &History) -> Result<Vec<FoundRun>> {
 fn runners(state: &StateFolder) -> Result<Vec<FoundRunner>> {
     let folder = state.runners();
     let failed = |error: io::Error| {
-        Error::refused(format!("the folder {} cannot be read", folder.display()))
-            .source_error(error)
+        Error::from_io(
+            format!("the folder {} cannot be read", folder.display()),
+            error,
+        )
     };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(failed)? {
@@ -225,11 +226,11 @@ fn runner(state: &StateFolder, name: &str) -> Result<FoundRunner> {
     let path = state.runner_journal(name);
     let is_alive = towline_host::lock::is_held(&path).unwrap_or(true);
     let unread = |error| {
-        Error::refused(format!(
+        let text = format!(
             "{} cannot be read; without it the daemon does not know which runs are alive",
             path.display()
-        ))
-        .source_error(error)
+        );
+        Error::from_io(text, error)
     };
     Ok(FoundRunner {
         name: name.to_owned(),

@@ -287,6 +287,7 @@ impl Shell {
         if !self.tunnels.see_to(name) {
             let refusal = Refusal {
                 kind: RefusalKind::NotFound,
+                refusal: None,
                 message: format!("tunnel `{name}` is not open"),
                 hints: Vec::new(),
             };

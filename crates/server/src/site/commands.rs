@@ -81,7 +81,7 @@ impl Commands {
     }
 
     fn missing(&self, program: &str) -> Error {
-        Error::refused(format!("there is no `{program}` on {}", self.host))
+        Error::unsupported(format!("there is no `{program}` on {}", self.host))
             .hint("name a host that has Slurm's commands as `host` of the cluster")
             .hint(
                 "if they are in a folder that is not on the PATH of a login shell there \

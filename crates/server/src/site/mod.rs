@@ -222,12 +222,12 @@ fn failed(path: &Path, error: io::Error) -> Error {
     );
     let shown = path.display();
     if full {
-        return Error::refused(format!("there is no room left for {shown}"))
+        return Error::no_room(format!("there is no room left for {shown}"))
             .hint(
                 "remove something there (`quota` tells), or name another folder as `stage` of \
                 the cluster",
             )
             .hint("`tow prune` drops old runs and their folders");
     }
-    Error::refused(format!("{shown} cannot be used")).source_error(error)
+    Error::from_io(format!("{shown} cannot be used"), error)
 }

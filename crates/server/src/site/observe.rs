@@ -6,6 +6,7 @@ mod telling;
 
 use super::settle::{Truth, believed};
 use super::{Site, failed};
+use settling::SeenFacts;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
@@ -31,7 +32,7 @@ const MOST_NAMES: usize = 500;
 pub(super) struct Memory {
     settings: std::cell::OnceCell<Config>,
     /// Since when a run has to be settled, and on which facts.
-    since: HashMap<RunId, (String, Instant)>,
+    since: HashMap<RunId, (SeenFacts, Instant)>,
     /// Runs that were submitted once, and that neither the stage folder nor the scheduler knows.
     lost: HashSet<RunId>,
     /// When it last looked for files that nothing needs.

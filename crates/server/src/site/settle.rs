@@ -144,17 +144,18 @@ fn cancelled_there(ending: &Ending) -> Act {
 
 fn not_started(ending: &Ending) -> Ending {
     let how = ending.detail.clone().unwrap_or_else(|| ending.to_string());
+    let why = format!("its job ended before anything of it began ({how})");
     Ending {
         exit_code: ending.exit_code,
-        ..Ending::cause(Cause::NotStarted)
+        ..Ending::not_started(why, ending.obstacle)
     }
-    .detail(format!("its job ended before anything of it began ({how})"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use towline_core::cluster::{Claim, End, JobStart};
+    use towline_core::obstacle::Obstacle;
     use towline_core::time::Moment;
     use towline_runner::far::records::AttemptRecords;
 
@@ -376,6 +377,19 @@ mod tests {
             panic!("an end")
         };
         assert_eq!(ending.cause, Some(Cause::NotStarted));
+        assert_eq!(ending.obstacle, None);
+    }
+
+    #[test]
+    fn what_kept_a_job_from_beginning_is_passed_on() {
+        let unopened = Ending::not_started("no output file", Some(Obstacle::StageNotShared));
+        let Act::End { ending, .. } = act(&Records::default(), &Truth::Ended(unopened), LASTING)
+        else {
+            panic!("an end")
+        };
+        assert_eq!(ending.obstacle, Some(Obstacle::StageNotShared));
+        let detail = ending.detail.expect("a detail");
+        assert!(detail.ends_with("(no output file)"), "{detail}");
     }
 
     #[test]

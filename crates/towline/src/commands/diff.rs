@@ -178,7 +178,8 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
             );
         }
     }
-    set("secrets", resolved.secrets.join(", "));
+    let secrets: Vec<String> = resolved.secrets.iter().map(ToString::to_string).collect();
+    set("secrets", secrets.join(", "));
     for (name, value) in &record.parameters {
         set(&format!("value {name}"), value.clone());
     }

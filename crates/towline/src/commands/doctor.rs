@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::data::stores::{self, Stores};
 use crate::output::{Paint, paint, stdout_has_colour};
 use towline_client as client;
+use towline_core::config::StoreKind;
 use towline_core::quantity::Memory;
 use towline_core::state::Phase;
 use towline_core::transport::Transport;
@@ -133,7 +134,7 @@ fn stage_answers(cluster: &OpenCluster) -> Result<()> {
     let asked = cluster.cluster.clone();
     std::thread::Builder::new()
         .spawn(move || drop(tell.send(asked.check_stage())))
-        .map_err(|error| Error::refused("no thread can be started").source_error(error))?;
+        .map_err(|error| Error::from_io("no thread can be started", error))?;
     let silent = || {
         let late = format!(
             "its storage did not answer in {} s",
@@ -185,7 +186,7 @@ fn elsewhere(context: &Context, name: &str) -> Option<String> {
         .config
         .datastores
         .get(name)
-        .filter(|store| store.kind == "folder")?
+        .filter(|store| store.kind == StoreKind::Folder)?
         .path
         .clone()?;
     let place = path.strip_prefix("~/").unwrap_or(&path);
@@ -242,14 +243,15 @@ fn tunnels(context: &Context) -> Vec<Check> {
 fn state_folder(context: &Context) -> Result<String> {
     let state = context.state()?;
     towline_host::filesystem::private_folder(state.root()).map_err(|error| {
-        Error::refused(format!("{} cannot be used", state.root().display()))
-            .source_error(error)
+        Error::from_io(format!("{} cannot be used", state.root().display()), error)
             .hint("set XDG_STATE_HOME to a folder of yours")
     })?;
     let shown = state.root().display();
     let room = towline_host::filesystem::room(state.root()).map_err(|error| {
-        Error::refused(format!("the disk of {shown} does not say how full it is"))
-            .source_error(error)
+        Error::from_io(
+            format!("the disk of {shown} does not say how full it is"),
+            error,
+        )
     })?;
     let free = format!("{} of {} free", Memory(room.free_bytes), Memory(room.bytes));
     if room.is_full() {
@@ -257,7 +259,7 @@ fn state_folder(context: &Context) -> Result<String> {
             .free_files
             .map_or(String::new(), |files| format!(", {files} more files fit"));
         return Err(
-            Error::refused(format!("the disk of {shown} is full: {free}{files}"))
+            Error::no_room(format!("the disk of {shown} is full: {free}{files}"))
                 .hint("runs cannot start and their ends cannot be recorded until there is room")
                 .hint(
                     "make room; `tow prune --older-than 7d --yes` removes old runs, `tow snapshot \

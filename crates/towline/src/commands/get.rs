@@ -5,6 +5,7 @@ use crate::context::Context;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use towline_core::record::RunRecord;
+use towline_core::resolve::MappedPlace;
 use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{History, Target};
 use towline_wire::report::get::Got;
@@ -105,7 +106,10 @@ fn get(
     let linked: Vec<PathBuf> = resolved
         .code
         .iter()
-        .flat_map(|code| code.mapped.values().chain([&code.root]))
+        .flat_map(|code| {
+            let mapped = code.mapped.values().filter_map(MappedPlace::path);
+            mapped.chain([code.root.as_str()])
+        })
         .map(PathBuf::from)
         .collect();
     // All are found before any is copied.
@@ -145,8 +149,10 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
                 .source_error(error));
             }
             Err(error) => {
-                return Err(Error::refused(format!("{} cannot be read", from.display()))
-                    .source_error(error));
+                return Err(Error::from_io(
+                    format!("{} cannot be read", from.display()),
+                    error,
+                ));
             }
         }
     }
@@ -159,9 +165,9 @@ fn find(roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
 /// Checks that a file belongs to the run or to the data it was given; a link that leads elsewhere
 /// is refused.
 fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> Result<PathBuf> {
-    let real = from.canonicalize().map_err(|error| {
-        Error::refused(format!("{} cannot be followed", path.display())).source_error(error)
-    })?;
+    let real = from
+        .canonicalize()
+        .map_err(|error| Error::from_io(format!("{} cannot be followed", path.display()), error))?;
     if !roots
         .iter()
         .chain(linked)
@@ -179,8 +185,7 @@ fn inside(from: PathBuf, roots: &[PathBuf], linked: &[PathBuf], path: &Path) -> 
 
 /// Copies a file or tree, but never `within`, the target folder, into itself.
 fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Result<()> {
-    let failed =
-        |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
+    let failed = |error| Error::from_io(format!("{} cannot be copied", from.display()), error);
     if from.is_dir() {
         for entry in fs::read_dir(from).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -205,7 +210,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
         return Ok(());
     }
     if !from.is_file() {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "{} is neither file nor folder",
             from.display()
         )));
@@ -216,7 +221,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
     }
     if fs::canonicalize(from).ok() == fs::canonicalize(to).ok() && to.exists() {
         return Err(
-            Error::refused(format!("{} is that file already", to.display()))
+            Error::conflict(format!("{} is that file already", to.display()))
                 .hint("choose another folder with --to"),
         );
     }
@@ -227,8 +232,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
 
 fn copy_link(from: &Path, to: &Path, within: &Path) -> Result<()> {
     crate::runs::far::check_inside(within, to)?;
-    let failed =
-        |error| Error::refused(format!("{} cannot be copied", from.display())).source_error(error);
+    let failed = |error| Error::from_io(format!("{} cannot be copied", from.display()), error);
     let target = fs::read_link(from).map_err(failed)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;

@@ -116,15 +116,14 @@ fn write(here: &Path, files: &[NewFile], force: bool) -> Result<()> {
     };
     let there = files.iter().find(is_taken);
     if let Some(made) = there.filter(|_| !force) {
-        let error = Error::refused(format!("{} exists already; nothing was written", made.name));
+        let error = Error::conflict(format!("{} exists already; nothing was written", made.name));
         return Err(
             error.hint("`--force` writes over it; `--dry-run` prints what would be written")
         );
     }
     for made in files {
-        place(here, made, force).map_err(|error| {
-            Error::refused(format!("{} cannot be written", made.name)).source_error(error)
-        })?;
+        place(here, made, force)
+            .map_err(|error| Error::from_io(format!("{} cannot be written", made.name), error))?;
     }
     Ok(())
 }

@@ -252,7 +252,7 @@ fn configured(context: &Context) -> Result<Report> {
         let parts: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
         ConfiguredStore {
             name: name.clone(),
-            kind: store.kind.clone(),
+            kind: store.kind.to_string(),
             place: parts.join("/"),
         }
     });

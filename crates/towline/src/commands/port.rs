@@ -93,8 +93,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// Listens on the loopback address, so that only this machine can connect.
 fn listen(args: &Args) -> Result<TcpListener> {
     let taken = |port: u16, error: io::Error| {
-        Error::refused(format!("port {port} of this machine cannot be used"))
-            .source_error(error)
+        Error::from_io(format!("port {port} of this machine cannot be used"), error)
             .hint("choose another with `--local`")
     };
     match args.local {

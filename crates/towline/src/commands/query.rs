@@ -69,9 +69,8 @@ fn fetch_logs(
     record: &RunRecord,
 ) -> Result<(Vec<String>, Option<PathBuf>)> {
     let folder = context.folder()?.join(&args.to).join(record.id.as_str());
-    std::fs::create_dir_all(&folder).map_err(|error| {
-        Error::refused(format!("{} cannot be made", folder.display())).source_error(error)
-    })?;
+    std::fs::create_dir_all(&folder)
+        .map_err(|error| Error::from_io(format!("{} cannot be made", folder.display()), error))?;
     let files = logfiles::list(context.state()?, &record.id)?;
     let mut paths = Vec::new();
     let mut last_of_rank_0 = None;

@@ -9,6 +9,7 @@ use towline_core::plan::Plan;
 use towline_core::reason::Outcome;
 use towline_core::record::RunRecord;
 use towline_core::resolve::Resolved;
+use towline_core::secret_name::SecretName;
 use towline_core::state::Phase;
 use towline_core::sweep::{Axis, Sweep};
 use towline_core::{Error, Result, RunId};
@@ -267,28 +268,25 @@ fn origin(
 
 /// The environment of the first submission. Secrets were not stored, so they are read again.
 fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(String, String)>> {
-    if resolved
-        .secrets
-        .iter()
-        .any(|name| name.starts_with(towline_core::token::TOKEN_NAME))
-    {
+    if resolved.secrets.iter().any(SecretName::is_token) {
         return Err(towline_core::token::not_kept());
     }
+    let names: Vec<String> = resolved.secrets.iter().map(ToString::to_string).collect();
     let mut environment: Vec<(String, String)> = resolved.inherited.clone().into_iter().collect();
-    let keyring = towline_host::surroundings::keyring(&resolved.secrets, context.environment());
-    for name in &resolved.secrets {
+    let keyring = towline_host::surroundings::keyring(&names, context.environment());
+    for name in names {
         let here = context
             .environment()
             .iter()
-            .find(|(known, _)| known == name)
+            .find(|(known, _)| *known == name)
             .map(|(_, value)| value.clone());
         let value = here
-            .or_else(|| keyring.get(name).map(|value| value.expose().to_owned()))
+            .or_else(|| keyring.get(&name).map(|value| value.expose().to_owned()))
             .ok_or_else(|| {
                 Error::refused(format!("the secret `{name}` has no value here"))
                     .hint(format!("it is never kept: export {name}=… and try again"))
             })?;
-        environment.push((name.clone(), value));
+        environment.push((name, value));
     }
     Ok(environment)
 }

@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .and_then(|resolved| resolved.git.as_ref())
             .map(|git| git.commit.clone()),
         secrets: resolved
-            .map(|resolved| resolved.secrets.clone())
+            .map(|resolved| resolved.secrets.iter().map(ToString::to_string).collect())
             .unwrap_or_default(),
         job: submission
             .as_ref()

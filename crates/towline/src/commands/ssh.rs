@@ -16,7 +16,6 @@ use towline_core::cluster::{Purpose, Reach, SshAddress};
 use towline_core::rank::{Gang, Place, rank_variables};
 use towline_core::record::RunRecord;
 use towline_core::redact::SecretSet;
-use towline_core::resolve::STORE_SECRET;
 use towline_core::{Error, Result, RunId};
 use towline_host::surroundings;
 
@@ -107,10 +106,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .envs(&resolved.inherited)
         .envs(&resolved.env);
     // What a store's credential leads to is not the job's.
-    let own = secrets.0.iter().filter(|(name, _)| {
-        !name.starts_with(STORE_SECRET) && !name.starts_with(towline_core::token::TOKEN_NAME)
-    });
-    command.envs(own.map(|(name, value)| (name, value.expose())));
+    let own = secrets.0.iter();
+    command.envs(own.filter_map(|(name, value)| Some((name.variable()?, value.expose()))));
     command.envs(
         rank_variables(&gang, place)
             .into_iter()
@@ -146,7 +143,7 @@ fn enter_far(context: &Context, record: &RunRecord, args: &Args) -> Result<Repor
             return Err(Error::bug("a run elsewhere is reached as one here"));
         }
     };
-    Err(Error::refused("ssh cannot be started").source_error(command.exec()))
+    Err(Error::from_io("ssh cannot be started", command.exec()))
 }
 
 /// Each job is another host, often with the address of an earlier one, so its host key is stored
@@ -158,9 +155,8 @@ fn ssh_to(
     argv: &[String],
 ) -> Result<Command> {
     let folder = context.state()?.ssh();
-    towline_host::filesystem::private_folder(&folder).map_err(|error| {
-        Error::refused(format!("{} cannot be used", folder.display())).source_error(error)
-    })?;
+    towline_host::filesystem::private_folder(&folder)
+        .map_err(|error| Error::from_io(format!("{} cannot be used", folder.display()), error))?;
     let known_hosts = folder.join(format!("known_hosts-{}", record.id));
     let mut command = Command::new("ssh");
     if let Some(config) = &address.ssh_config {
@@ -220,11 +216,13 @@ pub(crate) fn enter(words: &[OsString]) -> Result<std::convert::Infallible> {
 }
 
 fn not_started(program: &OsStr, folder: &str, error: std::io::Error) -> Error {
-    Error::refused(format!(
-        "{} cannot be started in {folder}",
-        program.to_string_lossy()
-    ))
-    .source_error(error)
+    Error::from_io(
+        format!(
+            "{} cannot be started in {folder}",
+            program.to_string_lossy()
+        ),
+        error,
+    )
 }
 
 /// `TERM` of this shell, whatever the run's was.

@@ -90,11 +90,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
             FoundKind::File => {
                 let text = std::str::from_utf8(&found.path).map_err(|_| {
-                    Error::refused(format!("the name of {name} is not UTF-8"))
+                    Error::unsupported(format!("the name of {name} is not UTF-8"))
                         .hint("rename it or leave it out with --ignore")
                 })?;
                 keys.push(Key::new(text).map_err(|why| {
-                    Error::refused(why).hint("rename it or leave it out with --ignore")
+                    Error::unsupported(why).hint("rename it or leave it out with --ignore")
                 })?);
             }
         }

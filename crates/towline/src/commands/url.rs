@@ -59,7 +59,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
                     .map_err(refused)?;
                 Ok((url, "whoever has this address can read the file".to_owned()))
             }
-            Some(Found::Folder(_)) => Err(Error::refused(format!(
+            Some(Found::Folder(_)) => Err(Error::unsupported(format!(
                 "`{}` is a folder; only a file has an address",
                 location.shown
             ))),
@@ -79,7 +79,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// The URL with the store's SAS in it, and what the SAS allows.
 fn with_credential(location: &Location, key: &Key) -> Result<(String, String)> {
     let Some((url, allows)) = location.store_path.store.url_with_credential(key) else {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "{} is not reached by a SAS",
             location.store_path.store.place()
         ))

@@ -13,6 +13,7 @@ use advice::advice;
 use queued::{held, waiting};
 use towline_core::Result;
 use towline_core::cluster::LogSource;
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending, Outcome};
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
@@ -148,6 +149,7 @@ fn begin(record: &RunRecord) -> Why {
         state: record.state.phase.word(),
         summary: String::new(),
         reason: None,
+        obstacle: None,
         first_failing_rank: None,
         rank: None,
         cause: None,
@@ -166,6 +168,7 @@ fn failed(context: &Context, record: &RunRecord) -> Result<Why> {
     let mut why = Why {
         summary: ending.to_string(),
         reason: ending.cause.map(Cause::word),
+        obstacle: ending.known_obstacle().map(Obstacle::word),
         first_failing_rank,
         ..begin(record)
     };

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use towline_core::config::Datastore;
+use towline_core::config::{Datastore, StoreKind};
 use towline_core::resolve::IoPlan;
 use towline_core::{Error, Result};
 use towline_engine::flow::data::MOUNTERS;
@@ -31,14 +31,14 @@ pub(crate) struct Mount {
 
 impl Mount {
     pub(crate) fn begin(io: &IoPlan, place: &Path, lookup: &Lookup<'_>) -> Result<Self> {
-        let kind = io.store.datastore.kind.as_str();
+        let kind = &io.store.datastore.kind;
         let path = surroundings::variable("PATH").unwrap_or_default();
         let found = MOUNTERS
             .iter()
-            .filter(|program| **program != "blobfuse2" || kind == "azure_blob")
+            .filter(|program| **program != "blobfuse2" || *kind == StoreKind::AzureBlob)
             .find_map(|program| Some((*program, find_program(program, &path)?)));
         let (name, file) = found.ok_or_else(|| {
-            Error::refused(format!(
+            Error::unsupported(format!(
                 "nothing on this machine mounts a store of kind `{kind}`"
             ))
             .hint("install rclone or blobfuse2")
@@ -56,9 +56,9 @@ impl Mount {
             .args(&io.options)
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        let program = command.spawn().map_err(|error| {
-            Error::refused(format!("{name} cannot be started")).source_error(error)
-        })?;
+        let program = command
+            .spawn()
+            .map_err(|error| Error::from_io(format!("{name} cannot be started"), error))?;
         Ok(Self {
             program,
             place: place.to_owned(),
@@ -188,7 +188,7 @@ fn rclone(command: &mut Command, io: &IoPlan, place: &Path, lookup: &Lookup<'_>)
     let mut set = |key: &str, value: &str| {
         command.env(format!("RCLONE_CONFIG_TOW_{key}"), value);
     };
-    if store.kind == "azure_blob" {
+    if store.kind == StoreKind::AzureBlob {
         rclone_azure(&mut set, store, &at, lookup)?;
     } else {
         rclone_s3(&mut set, store, &at, lookup)?;

@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use towline_core::config::Datastore;
+use towline_core::config::{Datastore, StoreKind};
 use towline_core::job::IoMode;
 use towline_core::quantity::Memory;
 use towline_core::redact::Secret;
@@ -127,7 +127,7 @@ impl Carrier {
     /// as this process.
     async fn mount(&mut self, io: &IoOrder) -> Result<()> {
         let place = Path::new(&io.place);
-        if io.io.store.datastore.kind == "folder" {
+        if io.io.store.datastore.kind == StoreKind::Folder {
             let root = io.io.store.datastore.path.as_deref().unwrap_or_default();
             let folder = if io.io.path.is_empty() {
                 PathBuf::from(root)
@@ -143,8 +143,7 @@ impl Carrier {
             make_folder(place.parent().unwrap_or(place))?;
             if place.symlink_metadata().is_err() {
                 symlink(&folder, place).map_err(|error| {
-                    Error::refused(format!("{} cannot be linked", folder.display()))
-                        .source_error(error)
+                    Error::from_io(format!("{} cannot be linked", folder.display()), error)
                 })?;
             }
             return Ok(());
@@ -161,7 +160,7 @@ impl Carrier {
         make_folder(place)?;
         let path = place.with_extension("lock");
         let failed = |error: std::io::Error| {
-            Error::refused(format!("{} cannot be locked", place.display())).source_error(error)
+            Error::from_io(format!("{} cannot be locked", place.display()), error)
         };
         let file = fs::OpenOptions::new()
             .write(true)
@@ -350,7 +349,7 @@ fn here(place: &Path) -> Result<StorePath> {
 fn folder(path: &Path) -> Result<Arc<dyn Data>> {
     make_folder(path)?;
     let datastore = Datastore {
-        kind: "folder".to_owned(),
+        kind: StoreKind::Folder,
         path: Some(path.display().to_string()),
         ..Datastore::default()
     };
@@ -372,9 +371,7 @@ fn make_folder(path: &Path) -> Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
-        .map_err(|error| {
-            Error::refused(format!("{} cannot be made", path.display())).source_error(error)
-        })
+        .map_err(|error| Error::from_io(format!("{} cannot be made", path.display()), error))
 }
 
 /// Signalled once stdin is closed.

@@ -71,7 +71,7 @@ pub(crate) struct Job {
 pub(crate) fn local(path: &Path) -> Result<StorePath> {
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => missing(path),
-        _ => Error::refused(format!("{} cannot be read", path.display())).source_error(error),
+        _ => Error::from_io(format!("{} cannot be read", path.display()), error),
     })?;
     if metadata.is_dir() {
         return Ok(StorePath {
@@ -79,13 +79,15 @@ pub(crate) fn local(path: &Path) -> Result<StorePath> {
             path: String::new(),
         });
     }
-    let real = path.canonicalize().map_err(|error| {
-        Error::refused(format!("{} cannot be read", path.display())).source_error(error)
-    })?;
+    let real = path
+        .canonicalize()
+        .map_err(|error| Error::from_io(format!("{} cannot be read", path.display()), error))?;
     let name = real
         .file_name()
         .and_then(|name| name.to_str())
-        .ok_or_else(|| Error::refused(format!("the name of {} is not UTF-8", path.display())))?;
+        .ok_or_else(|| {
+            Error::unsupported(format!("the name of {} is not UTF-8", path.display()))
+        })?;
     Ok(StorePath {
         store: Arc::new(Folder::local(real.parent().unwrap_or(Path::new("/")))),
         path: name.to_owned(),

@@ -28,9 +28,8 @@ pub(crate) fn data(bytes: &[u8]) -> Result<()> {
             #[expect(clippy::exit, reason = "the reader of stdout is gone")]
             std::process::exit(0);
         }
-        written => written.map_err(|error| {
-            Error::refused("the output could not be written to stdout").source_error(error)
-        }),
+        written => written
+            .map_err(|error| Error::from_io("the output could not be written to stdout", error)),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::ffi::OsString;
 use std::io;
 use towline_core::redact::{Secret, SecretSet};
-use towline_core::{Error, Result, RunId};
+use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_host::surroundings;
 use towline_io::web::{Answer, AskError, Web};
 use towline_runner::crew::{CrewTask, Pace, crew_main, local_disk};
@@ -180,10 +180,10 @@ async fn ask(web: &Web, question: &Question, what: &str) -> Result<Answer> {
     };
     match web.ask(make).await {
         Ok(answer) if answer.status.is_success() => Ok(answer),
-        Ok(answer) => Err(Error::refused(format!(
-            "{what} was refused: {}",
-            answer.message()
-        ))),
+        Ok(answer) => Err(Error::new(
+            ErrorKind::refusal_of_status(answer.status.as_u16()),
+            format!("{what} was refused: {}", answer.message()),
+        )),
         Err(AskError::Unmade(error)) => Err(error),
         Err(AskError::Unanswered(problem)) => Err(Error::unreachable(format!(
             "{what} was refused: {}",

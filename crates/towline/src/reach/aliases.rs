@@ -100,7 +100,7 @@ pub(crate) fn write(context: &Context) -> Result<()> {
     if std::fs::read_to_string(file(context)?).is_ok_and(|written| written == text) {
         return Ok(());
     }
-    let failed = |error| Error::refused("the aliases cannot be written").source_error(error);
+    let failed = |error| Error::from_io("the aliases cannot be written", error);
     towline_host::filesystem::private_folder(&context.state()?.ssh()).map_err(failed)?;
     towline_host::once::replace(&file(context)?, text.as_bytes()).map_err(failed)
 }
@@ -157,7 +157,7 @@ fn reachable(context: &Context) -> Result<Vec<(RunRecord, Rc<Login>)>> {
 fn login(context: &Context, cluster: &str) -> Result<Login> {
     match context.cluster(cluster)?.transport() {
         Some(machine) => machine.login(),
-        None => Err(Error::refused(format!(
+        None => Err(Error::unsupported(format!(
             "runs of `{cluster}` have no host that an alias could lead to"
         ))),
     }
@@ -262,13 +262,12 @@ pub(crate) fn connect(
         .iter()
         .fold(String::new(), |text, key| text + alias + " " + key + "\n");
     let file = keys_file(context, alias)?;
-    let failed =
-        |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
+    let failed = |error| Error::from_io(format!("{} cannot be written", file.display()), error);
     towline_host::filesystem::private_folder(file.parent().unwrap_or(&file)).map_err(failed)?;
     towline_host::once::replace(&file, lines.as_bytes()).map_err(failed)?;
     let argv = machine.proxy(&host, port)?;
     let error = std::process::Command::new(&argv[0]).args(&argv[1..]).exec();
-    Err(Error::refused("ssh cannot be started").source_error(error))
+    Err(Error::from_io("ssh cannot be started", error))
 }
 
 /// The host keys of a node, fetched from its login host. A node that is down shows this within
@@ -288,7 +287,7 @@ fn host_keys(login: &dyn Transport, host: &str, port: u16) -> Result<Vec<String>
     ];
     let ran = login.run(&words, b"", std::time::Duration::from_secs(15))?;
     if ran.code == 127 {
-        return Err(Error::refused(format!(
+        return Err(Error::unsupported(format!(
             "there is no `ssh-keyscan` on `{}` to read the host key of {host}",
             login.place()
         ))

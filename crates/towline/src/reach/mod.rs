@@ -51,7 +51,7 @@ pub(crate) fn through(
             Err(Error::refused(format!("{run} is on this machine"))
                 .hint("its ports are at localhost"))
         }
-        Reach::Command(_) | Reach::Ssh(_) => Err(Error::refused(format!(
+        Reach::Command(_) | Reach::Ssh(_) => Err(Error::unsupported(format!(
             "the ports of {run} cannot be reached from here"
         ))),
     }

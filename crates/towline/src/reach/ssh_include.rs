@@ -112,9 +112,7 @@ fn without_line(text: &[u8], line: &str) -> Option<Vec<u8>> {
 
 fn unusable(path: &Path) -> impl Fn(io::Error) -> Error {
     let path = path.display().to_string();
-    move |error| {
-        Error::refused(format!("{path} cannot be changed; it is unchanged")).source_error(error)
-    }
+    move |error| Error::from_io(format!("{path} cannot be changed; it is unchanged"), error)
 }
 
 /// The file itself, behind any links, and its content; `None` if there is no file.
@@ -136,7 +134,7 @@ fn read(path: &Path) -> Result<Option<(PathBuf, Vec<u8>)>> {
         found => found.map_err(&failed)?,
     };
     if !file.is_file() {
-        return Err(Error::refused(format!("{} is not a file", file.display())));
+        return Err(Error::conflict(format!("{} is not a file", file.display())));
     }
     let bytes = fs::read(&file).map_err(&failed)?;
     Ok(Some((file, bytes)))

@@ -34,7 +34,7 @@ pub(crate) struct Named {
 }
 
 fn unusable(error: io::Error, path: &Path) -> Error {
-    Error::refused(format!("{} cannot be used", path.display())).source_error(error)
+    Error::from_io(format!("{} cannot be used", path.display()), error)
 }
 
 /// The folder for added definitions.
@@ -150,7 +150,7 @@ pub(crate) fn add(context: &Context, name: &str, tunnel: &Tunnel) -> Result<Path
 }
 
 pub(crate) fn exists(name: &str, origin: &str) -> Error {
-    Error::refused(format!("tunnel `{name}` exists already ({origin})")).hint(format!(
+    Error::conflict(format!("tunnel `{name}` exists already ({origin})")).hint(format!(
         "choose another name, or remove it first: tow tunnel rm {name}"
     ))
 }
@@ -160,11 +160,13 @@ pub(crate) fn wanted(state: &StateFolder) -> Result<Vec<(String, Wanted)>> {
     let folder = state.tunnels();
     let entries = towline_host::filesystem::entries(&folder);
     let entries = entries.map_err(|error| {
-        Error::refused(format!(
-            "{} cannot be read; without it tow does not know which tunnels are open",
-            folder.display()
-        ))
-        .source_error(error)
+        Error::from_io(
+            format!(
+                "{} cannot be read; without it tow does not know which tunnels are open",
+                folder.display()
+            ),
+            error,
+        )
     })?;
     let mut found: Vec<(String, Wanted)> = entries
         .into_iter()

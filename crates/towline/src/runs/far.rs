@@ -192,7 +192,7 @@ pub(crate) fn get(
     for path in paths {
         let text = |whole: &Path| {
             whole.to_str().map(str::to_owned).ok_or_else(|| {
-                Error::refused("files whose names are not UTF-8 cannot be downloaded")
+                Error::unsupported("files whose names are not UTF-8 cannot be downloaded")
             })
         };
         let mut listed = None;
@@ -245,9 +245,7 @@ fn bring(
     entry: &FileEntry,
     target: &Path,
 ) -> Result<()> {
-    let failed = |error| {
-        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
-    };
+    let failed = |error| Error::from_io(format!("{} cannot be written", target.display()), error);
     if entry.is_folder {
         return std::fs::create_dir_all(target).map_err(failed);
     }
@@ -311,9 +309,7 @@ pub(crate) fn whole(target: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Re
     name.push(target.file_name().unwrap_or_default());
     name.push(format!(".{}.part", std::process::id()));
     let part = target.with_file_name(name);
-    let renamed = |error| {
-        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
-    };
+    let renamed = |error| Error::from_io(format!("{} cannot be written", target.display()), error);
     make(&part)
         .and_then(|()| std::fs::rename(&part, target).map_err(renamed))
         .inspect_err(|_| {

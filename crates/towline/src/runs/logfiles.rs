@@ -24,11 +24,10 @@ pub(crate) fn list(state: &StateFolder, run: &RunId) -> Result<Vec<LogFile>> {
     let entries = towline_host::filesystem::entries(&folder);
     let mut files: Vec<LogFile> = entries
         .map_err(|error| {
-            Error::refused(format!(
-                "the folder of {run}, {}, cannot be read",
-                folder.display()
-            ))
-            .source_error(error)
+            Error::from_io(
+                format!("the folder of {run}, {}, cannot be read", folder.display()),
+                error,
+            )
         })?
         .into_iter()
         .filter_map(|entry| {
@@ -137,9 +136,7 @@ pub(crate) fn before_it_began(
 /// log (the job truncated it) is made again; the result says so.
 pub(crate) fn copy_new_bytes(log: &LogFile, to: &Path) -> Result<(PathBuf, bool)> {
     let target = to.join(LogName::new(log.attempt, log.source).file());
-    let failed = |error| {
-        Error::refused(format!("{} cannot be written", target.display())).source_error(error)
-    };
+    let failed = |error| Error::from_io(format!("{} cannot be written", target.display()), error);
     let have = fs::metadata(&target).map_or(0, |metadata| metadata.len());
     let mut from = File::open(&log.path).map_err(failed)?;
     let length = from.metadata().map_err(failed)?.len();

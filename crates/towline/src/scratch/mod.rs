@@ -15,9 +15,11 @@ use crate::output;
 use crate::wiring::machines;
 use std::process::ExitCode;
 use std::sync::Arc;
+use towline_core::config::StoreKind;
 use towline_core::quantity::Span;
 use towline_core::redact::{Secret, SecretSet};
-use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::resolve::NamedStore;
+use towline_core::secret_name::SecretName;
 use towline_core::workspace::Workspace;
 use towline_core::{Error, ErrorKind, Result};
 use towline_host::surroundings;
@@ -111,7 +113,7 @@ pub(crate) fn perform(context: &Context, task: &Task) -> Result<Outcome> {
 /// workspace may be gone.
 pub(crate) fn perform_from_here(context: &Context, mut task: Task) -> Result<Outcome> {
     if let (Destination::Store { store, .. }, Some(_)) = (&task.order.to, &task.workspace.on)
-        && store.datastore.kind != "folder"
+        && store.datastore.kind != StoreKind::Folder
     {
         task.workspace.on = None;
         // The path is the other machine's; nothing is looked for there.
@@ -135,7 +137,7 @@ fn open_store(store: &NamedStore, secrets: &SecretSet) -> Result<Arc<dyn Data>> 
     let found = |reference: String| {
         secrets
             .0
-            .get(&format!("{STORE_SECRET}{reference}"))
+            .get(&SecretName::Datastore(reference))
             .map(|secret| secret.expose().to_owned())
     };
     let home = surroundings::home();

@@ -27,8 +27,7 @@ pub(super) fn machine(context: &Context, alias: &str) -> Result<SshTransport> {
         aliases::lines(context, &format!("tow-{}", record.id.short()), &login)?
     );
     let file = state.ssh().join(format!("{name}.config"));
-    let failed =
-        |error| Error::refused(format!("{} cannot be written", file.display())).source_error(error);
+    let failed = |error| Error::from_io(format!("{} cannot be written", file.display()), error);
     towline_host::filesystem::private_folder(&state.ssh()).map_err(failed)?;
     towline_host::once::replace(&file, text.as_bytes()).map_err(failed)?;
     machines::ssh_to(&name, file.to_str(), state)

@@ -58,7 +58,7 @@ pub(crate) fn ssh_to(
     let file = ssh_config.map(ssh_config_file).transpose()?;
     let known_hosts = state.ssh().join("known_hosts");
     towline_host::filesystem::private_folder(&state.ssh()).map_err(|error| {
-        Error::refused(format!("{} cannot be used", state.ssh().display())).source_error(error)
+        Error::from_io(format!("{} cannot be used", state.ssh().display()), error)
     })?;
     SshTransport::new(host, file, sockets(state)?, known_hosts)
 }

@@ -6,7 +6,7 @@ use towline_core::command::Program;
 use towline_core::config::Datastore;
 use towline_core::job::{IoMode, RetryPolicy};
 use towline_core::reason::Cause;
-use towline_core::resolve::{CopyPlan, IoPlan, NamedStore};
+use towline_core::resolve::{CopyPlan, IoPlan, MappedPlace, NamedStore};
 
 fn store(kind: &str, path: Option<&str>) -> NamedStore {
     let datastore: Datastore =
@@ -73,8 +73,8 @@ fn given_io_fills_names_variables_and_mapped_folders() {
         ];
         let code = resolved.code.as_mut().unwrap();
         code.mapped = [
-            ("data".to_owned(), "io:in".to_owned()),
-            ("nowhere".to_owned(), "io:other".to_owned()),
+            ("data".to_owned(), MappedPlace::Io("in".to_owned())),
+            ("nowhere".to_owned(), MappedPlace::Io("other".to_owned())),
         ]
         .into();
     });

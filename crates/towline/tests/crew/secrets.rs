@@ -52,7 +52,7 @@ impl Vault {
 
     fn lab(&self, script: &str, key: &str) -> Lab {
         let mut lab = Lab::new(script).with(|resolved| resolved.secrets = vec!["PAT".into()]);
-        let names = [("PAT".to_owned(), key.to_owned())].into();
+        let names = [("PAT".into(), key.to_owned())].into();
         lab.order.secrets = Some(SecretPlace {
             vault: self.address.clone(),
             names,

@@ -14,4 +14,8 @@ pub struct Failure {
     pub hints: Vec<String>,
     /// The code that `tow` exits with.
     pub exit_code: u8,
+    /// Why it was `refused`, where that is known: `denied`, `unsupported`, `too_large`, `conflict`
+    /// or `no_room`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refusal: Option<&'static str>,
 }

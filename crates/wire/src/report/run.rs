@@ -4,6 +4,7 @@ use super::time::{Time, Values};
 use schemars::JsonSchema;
 use serde::Serialize;
 use towline_core::RunId;
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending};
 use towline_core::record::{AttemptRecord, Freshness, RunRecord};
 use towline_core::state::Phase;
@@ -26,6 +27,10 @@ pub struct Run {
     pub reason: Option<&'static str>,
     /// The reason in one line.
     pub detail: Option<String>,
+    /// What kept its program from starting: `no_room`, `code_layout` or `stage_not_shared`. Absent
+    /// if it is not known, or the program started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<&'static str>,
     /// The exit code of its program; 128+n for a signal.
     pub exit_code: Option<i32>,
     /// The number of the latest attempt; 0 before the first.
@@ -106,6 +111,7 @@ impl From<&RunRecord> for Run {
             detail: ending
                 .filter(|ending| ending.cause.is_some())
                 .map(ToString::to_string),
+            obstacle: ending.and_then(Ending::known_obstacle).map(Obstacle::word),
             exit_code: ending.and_then(|ending| ending.exit_code),
             attempt: state.attempt,
             tier: record.tier.clone(),
@@ -169,6 +175,10 @@ pub struct Attempt {
     pub exit_code: Option<i32>,
     /// Its end in one line.
     pub detail: Option<String>,
+    /// What kept its program from starting: `no_room`, `code_layout` or `stage_not_shared`. Absent
+    /// if it is not known, or the program started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<&'static str>,
 }
 
 impl From<&AttemptRecord> for Attempt {
@@ -181,6 +191,7 @@ impl From<&AttemptRecord> for Attempt {
             reason: ending.and_then(|ending| ending.cause).map(Cause::word),
             exit_code: ending.and_then(|ending| ending.exit_code),
             detail: ending.map(ToString::to_string),
+            obstacle: ending.and_then(Ending::known_obstacle).map(Obstacle::word),
         }
     }
 }

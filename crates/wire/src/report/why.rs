@@ -17,6 +17,10 @@ pub struct Why {
     pub summary: String,
     /// Why it did not end well: `exit_code`, `signal`, `time_limit`, …
     pub reason: Option<&'static str>,
+    /// What kept its program from starting: `no_room`, `code_layout` or `stage_not_shared`. Absent
+    /// if it is not known, or the program started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<&'static str>,
     /// The rank that failed first.
     pub first_failing_rank: Option<u32>,
     /// The rank whose log shows the cause or the error, or whose log is quoted; null for set-up.

@@ -45,6 +45,7 @@ fn an_error_is_printed_as_before() {
         message: "no run is called x".to_owned(),
         hints: vec!["`tow ps` lists runs".to_owned()],
         exit_code: 3,
+        refusal: None,
     };
     let printed = json!({
         "error": "not_found",
@@ -52,10 +53,15 @@ fn an_error_is_printed_as_before() {
         "hints": ["`tow ps` lists runs"],
         "exit_code": 3,
     });
-    contains(
-        &printed,
-        &serde_json::to_value(failure).expect("it encodes"),
-    );
+    let now = serde_json::to_value(&failure).expect("it encodes");
+    contains(&printed, &now);
+    assert_eq!(now.get("refusal"), None);
+    let refused = report::Failure {
+        refusal: Some("denied"),
+        ..failure
+    };
+    let now = serde_json::to_value(refused).expect("it encodes");
+    assert_eq!(now["refusal"], "denied");
 }
 
 /// Makes `report.json` once.

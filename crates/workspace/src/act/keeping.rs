@@ -19,9 +19,10 @@ use towline_wire::workspace::Outcome;
 use towline_wire::workspace::Pruned;
 /// The error if older backups cannot be dropped. The new backup itself has not failed.
 pub(super) fn not_dropped(error: &Error) -> Error {
-    let told = Error::refused(format!(
-        "the backup was made, but older ones cannot be dropped: {error}"
-    ));
+    let told = Error::new(
+        error.kind().as_refusal(),
+        format!("the backup was made, but older ones cannot be dropped: {error}"),
+    );
     error
         .hints()
         .iter()

@@ -119,9 +119,9 @@ fn explained(problem: Problem) -> Error {
                 backup may have them",
         ),
         Problem::NoSnapshot(_) => Error::not_found(text).hint("`tow scratch ls` lists the backups"),
-        Problem::NoRoom { .. } => Error::refused(text),
+        Problem::NoRoom { .. } => Error::no_room(text),
         Problem::File { source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-            Error::refused(text).hint(
+            Error::no_room(text).hint(
                 "the disk is full: `tow scratch prune` makes room; the \
                 backups that are listed are whole",
             )
@@ -134,9 +134,7 @@ impl Here<'_> {
     /// The lock of the workspace: one act at a time on this machine.
     fn lock(&self) -> Result<Option<File>> {
         let path = self.state.workspace(&self.order.name, "lock");
-        let failed = |error| {
-            Error::refused(format!("{} cannot be used", path.display())).source_error(error)
-        };
+        let failed = |error| Error::from_io(format!("{} cannot be used", path.display()), error);
         path.parent()
             .map_or(Ok(()), private_folder)
             .map_err(failed)?;
@@ -152,9 +150,8 @@ impl Here<'_> {
 
     fn create(&self, commands: &[String], say: &mut dyn FnMut(String)) -> Result<Outcome> {
         self.refuse_inside()?;
-        let failed = |error| {
-            Error::refused(format!("{} cannot be made", self.folder.display())).source_error(error)
-        };
+        let failed =
+            |error| Error::from_io(format!("{} cannot be made", self.folder.display()), error);
         fs::create_dir_all(&self.folder).map_err(failed)?;
         setup::run(&self.folder, commands, say)?;
         // A set-up may write elsewhere: `../env`, `~/.bashrc`.
@@ -270,7 +267,7 @@ impl Here<'_> {
                     folder,
                     ..
                 } = row(&newest);
-                Error::refused(format!(
+                Error::conflict(format!(
                     "{} is not what the newest backup {id} is of, which was made on {host} of \
                         {folder} at {taken}: {continues}; nothing was stored",
                     self.folder.display()

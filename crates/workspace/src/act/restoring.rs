@@ -60,9 +60,7 @@ impl Here<'_> {
             return Ok(Outcome::Busy);
         };
         let target = &self.folder;
-        let failed = |error| {
-            Error::refused(format!("{} cannot be made", target.display())).source_error(error)
-        };
+        let failed = |error| Error::from_io(format!("{} cannot be made", target.display()), error);
         let is_used = match fs::read_dir(target) {
             Ok(mut entries) => entries.next().is_some(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,

@@ -4,9 +4,9 @@ use super::{CodePlace, withheld};
 use crate::layers::Layers;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use towline_core::config::{Config, Folder};
+use towline_core::config::{Config, Folder, StoreKind};
 use towline_core::quantity::Memory;
-use towline_core::resolve::FrozenCode;
+use towline_core::resolve::{FrozenCode, MappedPlace};
 use towline_core::{Error, Result};
 use towline_host::surroundings;
 use towline_snapshot::digest::Digest;
@@ -29,7 +29,7 @@ pub struct Survey {
     pub workdir: PathBuf,
     pub walked: Walked,
     /// Mapped folders that the tree lacks, with their place in a folder datastore.
-    mapped: BTreeMap<String, String>,
+    mapped: BTreeMap<String, MappedPlace>,
 }
 
 /// The user's options.
@@ -80,7 +80,7 @@ pub fn survey(
 }
 
 /// Folders of the configuration that the tree lacks and a folder datastore of this machine has.
-fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
+fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, MappedPlace> {
     let missing = config
         .folders
         .iter()
@@ -89,7 +89,7 @@ fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
         let store = config
             .datastores
             .get(&folder.datastore)
-            .filter(|store| store.kind == "folder")?;
+            .filter(|store| store.kind == StoreKind::Folder)?;
         let path = store.path.as_deref()?;
         let home = surroundings::home();
         let base = path
@@ -102,7 +102,7 @@ fn elsewhere(config: &Config, root: &Path) -> BTreeMap<String, String> {
             .ok()
     };
     missing
-        .filter_map(|(name, folder)| Some((name.clone(), place(folder)?)))
+        .filter_map(|(name, folder)| Some((name.clone(), MappedPlace::Path(place(folder)?))))
         .collect()
 }
 
@@ -118,7 +118,7 @@ fn check_size(root: &Path, walked: &Walked, limits: Limits) -> Result<()> {
         .take(4)
         .map(|(files, bytes, name)| format!("{name} ({files} files, {})", Memory(*bytes)))
         .collect();
-    Err(Error::refused(format!(
+    Err(Error::too_large(format!(
         "{} holds {more}{files} files, {}: code is at most {} files and {}",
         root.display(),
         Memory(bytes),
@@ -137,7 +137,7 @@ impl Survey {
     pub fn frozen(&self) -> Result<FrozenCode> {
         let text = |path: &Path| {
             path.to_str().map(str::to_owned).ok_or_else(|| {
-                Error::refused(format!(
+                Error::unsupported(format!(
                     "the folder {} has a name that is not UTF-8",
                     path.display()
                 ))

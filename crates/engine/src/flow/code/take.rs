@@ -26,7 +26,7 @@ pub struct LocalStore {
 pub fn local_store(state: &StateFolder) -> Result<LocalStore> {
     let lock = open_lock(state)?;
     lock::lock_shared(&lock)
-        .map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
+        .map_err(|error| Error::from_io("the snapshots cannot be locked", error))?;
     Ok(LocalStore {
         store: FolderStore::new(state.snapshots()),
         _lock: lock,
@@ -34,9 +34,8 @@ pub fn local_store(state: &StateFolder) -> Result<LocalStore> {
 }
 
 pub fn open_lock(state: &StateFolder) -> Result<File> {
-    let failed = |error| {
-        Error::refused(format!("{} cannot be used", state.root().display())).source_error(error)
-    };
+    let failed =
+        |error| Error::from_io(format!("{} cannot be used", state.root().display()), error);
     towline_host::filesystem::private_folder(state.root()).map_err(failed)?;
     fs::OpenOptions::new()
         .write(true)

@@ -4,9 +4,11 @@
 use super::stores::{is_in_file, references, store};
 use crate::flow::outside::Outside;
 use std::collections::BTreeSet;
+use towline_core::config::StoreKind;
 use towline_core::job::{IoMode, Job};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{CopyPlan, IoPlan, STORE_SECRET};
+use towline_core::resolve::{CopyPlan, IoPlan};
+use towline_core::secret_name::SecretName;
 use towline_core::{Error, Result};
 use towline_host::program::find_program;
 
@@ -98,7 +100,7 @@ pub(super) fn same_data(
                 .filter(|file| is_in_file(file))
                 .unwrap_or(reference);
             secrets.0.insert(
-                format!("{STORE_SECRET}{reference}"),
+                SecretName::Datastore(reference.to_owned()),
                 outside.secret(&format!("datastore `{}`", store.name), key, from)?,
             );
         }
@@ -139,14 +141,14 @@ pub fn clean(key: &str, path: &str) -> Result<String> {
 
 /// A mount needs a program that mounts; a folder needs none.
 fn check_mount(outside: &dyn Outside, plan: &IoPlan) -> Result<()> {
-    let kind = plan.store.datastore.kind.as_str();
-    if plan.mode != IoMode::Mount || kind == "folder" {
+    let kind = &plan.store.datastore.kind;
+    if plan.mode != IoMode::Mount || *kind == StoreKind::Folder {
         return Ok(());
     }
     let path = outside.variables().get("PATH").unwrap_or_default();
     let usable = MOUNTERS
         .iter()
-        .filter(|program| **program != "blobfuse2" || kind == "azure_blob");
+        .filter(|program| **program != "blobfuse2" || *kind == StoreKind::AzureBlob);
     if usable
         .clone()
         .any(|program| find_program(program, path).is_some())
@@ -154,7 +156,7 @@ fn check_mount(outside: &dyn Outside, plan: &IoPlan) -> Result<()> {
         return Ok(());
     }
     let names: Vec<&str> = usable.copied().collect();
-    Err(Error::refused(format!(
+    Err(Error::unsupported(format!(
         "`io.{}` is to be mounted, and no program for it was found: {}",
         plan.name,
         names.join(", ")

@@ -14,7 +14,7 @@ use super::outside::Outside;
 use job::{job_data, same_data};
 use towline_core::Result;
 use towline_core::job::Job;
-use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED};
+use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan};
 
 /// The data of a job on its cluster: what it asks for, or the data of the run it repeats.
 pub fn on_cluster(
@@ -29,7 +29,7 @@ pub fn on_cluster(
         && let Some(frozen) = frozen
     {
         // Mounts of another kind of cluster mean nothing here.
-        frozen.mapped.retain(|_, place| !place.starts_with(MOUNTED));
+        frozen.mapped.retain(|_, place| !place.is_io());
     }
     match former {
         Some((io, copy)) => {

@@ -6,9 +6,9 @@ use crate::flow::OpenCluster;
 use crate::flow::outside::Outside;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::Result;
-use towline_core::config::{Config, Datastore};
+use towline_core::config::{Config, Datastore, StoreKind};
 use towline_core::job::{Io, IoMode, Job};
-use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MOUNTED, NamedStore};
+use towline_core::resolve::{CopyPlan, FrozenCode, IoPlan, MappedPlace, NamedStore};
 
 /// The data of a job there: in stores of the configuration, in stores that only the cluster knows,
 /// and mapped folders. These are mounted and linked into the code, so every run has `./data`.
@@ -22,7 +22,7 @@ pub(super) fn job_data(
     let caps = cluster.caps();
     let own_kind = caps.own_datastores;
     let is_unknown = |name: &str| own_kind.is_some() && !config.datastores.contains_key(name);
-    let own_store = |name: &str| own_store(name, own_kind.unwrap_or_default());
+    let own_store = |name: &str| own_store(name, own_kind.cloned().unwrap_or_default());
     let mut known = job.clone();
     known.io.retain(|_, io| !is_unknown(&io.datastore));
     if let Some(code) = code.as_mut().filter(|_| caps.mounts_folders) {
@@ -64,7 +64,7 @@ pub(super) fn with_folders(
     mut data: JobData,
     code: &mut Option<FrozenCode>,
 ) -> Result<JobData> {
-    let has_mounts = |code: &FrozenCode| code.mapped.values().any(|at| at.starts_with(MOUNTED));
+    let has_mounts = |code: &FrozenCode| code.mapped.values().any(MappedPlace::is_io);
     if !cluster.caps().mounts_folders || code.as_ref().is_none_or(has_mounts) {
         return Ok(data);
     }
@@ -77,18 +77,18 @@ pub(super) fn with_folders(
 }
 
 /// A store by the name that only the cluster knows.
-fn own_store(name: &str, kind: &str) -> NamedStore {
+fn own_store(name: &str, kind: StoreKind) -> NamedStore {
     NamedStore {
         name: name.to_owned(),
         datastore: Datastore {
-            kind: kind.to_owned(),
+            kind,
             ..Datastore::default()
         },
     }
 }
 
 /// Adds a mount for each mapped folder. Returns the mount of each folder.
-fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<String, String>> {
+fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<String, MappedPlace>> {
     let there = config.clusters.get(cluster);
     let usual = config
         .folders
@@ -120,7 +120,7 @@ fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<Stri
                 },
             );
         }
-        places.insert(folder.clone(), format!("{MOUNTED}{name}"));
+        places.insert(folder.clone(), MappedPlace::Io(name));
     }
     Ok(places)
 }

@@ -2,10 +2,12 @@
 //! apart.
 
 use crate::flow::outside::Outside;
+use std::collections::btree_map::Entry;
 use std::path::Path;
-use towline_core::config::{Credential, Datastore};
+use towline_core::config::{Credential, Datastore, StoreKind};
 use towline_core::redact::SecretSet;
-use towline_core::resolve::{NamedStore, STORE_SECRET};
+use towline_core::resolve::NamedStore;
+use towline_core::secret_name::SecretName;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 use towline_host::surroundings;
@@ -20,7 +22,7 @@ pub fn store(
     secrets: &mut SecretSet,
 ) -> Result<NamedStore> {
     let mut datastore = configured(outside, at, name)?;
-    if datastore.kind == "azure_blob" && datastore.endpoint.is_none() {
+    if datastore.kind == StoreKind::AzureBlob && datastore.endpoint.is_none() {
         datastore.endpoint = outside
             .variables()
             .get("TOW_AZURE_BLOB_ENDPOINT")
@@ -30,23 +32,16 @@ pub fn store(
         check_ssh_config(at, name, &datastore)?;
     }
     // Opening finds every mistake that can be found without asking the store.
-    if is_here || datastore.kind != "folder" {
+    if is_here || datastore.kind != StoreKind::Folder {
         outside.check_datastore(name, &datastore)?;
     }
     if !is_here {
         bring_files(outside, name, &mut datastore, secrets)?;
     }
     for (key, reference) in references(&datastore) {
-        if secrets
-            .0
-            .contains_key(&format!("{STORE_SECRET}{reference}"))
-        {
-            continue;
+        if let Entry::Vacant(free) = secrets.0.entry(SecretName::Datastore(reference.to_owned())) {
+            free.insert(outside.secret(&format!("datastore `{name}`"), key, reference)?);
         }
-        secrets.0.insert(
-            format!("{STORE_SECRET}{reference}"),
-            outside.secret(&format!("datastore `{name}`"), key, reference)?,
-        );
     }
     if let Some(home) = surroundings::home() {
         write_out_home(&mut datastore, &home, is_here);
@@ -86,7 +81,7 @@ fn check_ssh_config(at: &str, name: &str, datastore: &Datastore) -> Result<()> {
     if let Some(file) = datastore
         .ssh_config
         .as_ref()
-        .filter(|_| datastore.kind == "ssh_folder")
+        .filter(|_| datastore.kind == StoreKind::SshFolder)
     {
         return Err(Error::refused(format!(
             "{at}: datastore `{name}` is reached with `ssh_config: \
@@ -117,7 +112,7 @@ fn write_out_home(datastore: &mut Datastore, home: &Path, is_here: bool) {
         }
     }
     if is_here
-        && datastore.kind == "folder"
+        && datastore.kind == StoreKind::Folder
         && let Some(path) = &datastore.path
         && let Some(below) = path.strip_prefix("~/")
     {
@@ -138,7 +133,9 @@ fn bring_files(
     for (key, value) in map.iter_mut().filter(|(_, value)| is_in_file(value)) {
         let secret = outside.secret(&format!("datastore `{name}`"), key, value)?;
         *value = format!("keyring:{value}");
-        secrets.0.insert(format!("{STORE_SECRET}{value}"), secret);
+        secrets
+            .0
+            .insert(SecretName::Datastore(value.clone()), secret);
     }
     Ok(())
 }

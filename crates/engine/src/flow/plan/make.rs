@@ -125,7 +125,7 @@ fn name_without_values(name: &str) -> String {
 fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
     let caps = cluster.caps();
     let refuse = |what: &str| {
-        Err(Error::refused(format!(
+        Err(Error::unsupported(format!(
             "cluster `{}` cannot give a run {what}",
             cluster.name()
         )))

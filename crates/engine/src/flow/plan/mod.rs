@@ -141,7 +141,7 @@ fn random() -> Result<u32> {
 
 fn text_of(folder: &Path) -> Result<String> {
     folder.to_str().map(ToOwned::to_owned).ok_or_else(|| {
-        Error::refused(format!(
+        Error::unsupported(format!(
             "the folder {} has a name that is not UTF-8",
             folder.display()
         ))

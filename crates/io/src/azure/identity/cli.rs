@@ -33,7 +33,7 @@ impl AzureCli {
     fn ask(&self, resource: &str) -> Result<Token> {
         let at = &self.at;
         let Some(program) = towline_host::program::find_program("az", &self.path) else {
-            let error = Error::refused(format!("{at}: Azure CLI not installed."));
+            let error = Error::unsupported(format!("{at}: Azure CLI not installed."));
             return Err(error
                 .hint("install it (https://aka.ms/azure-cli)")
                 .hint("or choose another `credential`: device_code, managed_identity, …"));
@@ -58,9 +58,8 @@ impl AzureCli {
         if let Some(profile) = &self.profile {
             command.env("AZURE_CONFIG_DIR", profile);
         }
-        let finished = run(command, AZ_TIMEOUT).map_err(|error| {
-            Error::refused(format!("{at}: `az` cannot be started")).source_error(error)
-        })?;
+        let finished = run(command, AZ_TIMEOUT)
+            .map_err(|error| Error::from_io(format!("{at}: `az` cannot be started"), error))?;
         let Some(finished) = finished else {
             let error = Error::unreachable(format!(
                 "{at}: Command timeout: `az account get-access-token` gave no token in {} s",
@@ -118,7 +117,7 @@ impl AzureCli {
         .iter()
         .any(|sign| text.contains(sign))
         {
-            let error = Error::refused(format!(
+            let error = Error::denied(format!(
                 "{at}: nobody is signed in to the Azure CLI{} ({first})",
                 self.shown_profile()
             ));
@@ -161,7 +160,7 @@ impl AzureCli {
             || self.line("login --scope https://management.core.windows.net//.default"),
             |words| self.line(&format!("login {}", words.trim())),
         );
-        let error = Error::refused(format!(
+        let error = Error::denied(format!(
             "{}: the sign-in of the Azure CLI{} is not enough: a second factor is asked for \
                 ({first})",
             self.at,
@@ -266,7 +265,10 @@ mod tests {
             .expect_err("none is there");
         assert_eq!(
             (error.kind(), error.to_string().as_str()),
-            (ErrorKind::Refused, "cluster `c`: Azure CLI not installed.")
+            (
+                ErrorKind::Unsupported,
+                "cluster `c`: Azure CLI not installed."
+            )
         );
         assert_eq!(error.hints().len(), 2);
     }
@@ -305,7 +307,7 @@ mod tests {
         let cli = cli(Path::new("/"), Some("/home/u/my login"));
         let signed_out =
             cli.refused(b"WARNING: x\nERROR: Please run 'az login' to setup account.\n");
-        assert_eq!(signed_out.kind(), ErrorKind::Refused);
+        assert_eq!(signed_out.kind(), ErrorKind::Denied);
         assert_eq!(
             signed_out.hints(),
             ["sign in: AZURE_CONFIG_DIR='/home/u/my login' az login"]

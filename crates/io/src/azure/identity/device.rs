@@ -132,7 +132,7 @@ async fn wait_for_grant(
     code: &DeviceCode,
     begun: Instant,
 ) -> Result<Granted> {
-    let refused = |why: &str| Error::refused(format!("{}: {why}", login.at));
+    let refused = |why: &str| Error::denied(format!("{}: {why}", login.at));
     let fields = [
         ("grant_type", DEVICE_CODE_GRANT),
         ("client_id", client),

@@ -30,7 +30,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn error(&self, at: &str, method: &str) -> Error {
-        Error::refused(format!(
+        Error::denied(format!(
             "{at}: the login service refuses {method}: {}",
             self.message
         ))

@@ -99,7 +99,7 @@ impl SignIn {
                     "nobody has signed in"
                 };
                 let error =
-                    Error::refused(format!("{}: {why}, and nobody can be asked here", self.at));
+                    Error::denied(format!("{}: {why}, and nobody can be asked here", self.at));
                 return Err(error.hint(format!(
                     "sign in at a terminal: {}",
                     self.surroundings.command
@@ -163,7 +163,7 @@ impl SignIn {
         // The platform renews this file while we run.
         let read = std::fs::read_to_string(&file).map(|text| Secret::new(text.trim()));
         let assertion = read.map_err(|error| {
-            Error::refused(format!("{}: {file} cannot be read", self.at)).source_error(error)
+            Error::from_io(format!("{}: {file} cannot be read", self.at), error)
         })?;
         let login = Login {
             at: &self.at,

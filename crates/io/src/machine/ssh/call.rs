@@ -151,7 +151,7 @@ impl Host {
         .collect();
         let line = login_line(&all);
         if line.len() > MAX_COMMAND_BYTES {
-            return Err(Error::refused(format!(
+            return Err(Error::too_large(format!(
                 "`{}` is too long for one command: {} bytes",
                 shown(argv),
                 line.len()

@@ -47,7 +47,7 @@ impl SignInFailure<'_> {
     }
 
     fn needs_person(&self) -> Error {
-        Error::refused(format!(
+        Error::denied(format!(
             "{} wants to ask for a password or a second factor, and nobody can be asked here",
             self.shown_host()
         ))
@@ -79,7 +79,7 @@ impl SignInFailure<'_> {
     }
 
     fn refused_keys(&self, stderr: &str, tried: &[String], methods: &str) -> Error {
-        let error = Error::refused(format!(
+        let error = Error::denied(format!(
             "{} does not let you in (keys tried: {})",
             self.shown_host(),
             tried.join(", ")

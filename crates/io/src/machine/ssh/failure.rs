@@ -108,7 +108,8 @@ impl SignInFailure<'_> {
             if has("Temporary failure") {
                 return Some(
                     Error::unreachable(format!("the name of {host} cannot be looked up now"))
-                        .hint("is this machine on a network, or does it need a VPN?"),
+                        .hint("is this machine on a network, or does it need a VPN?")
+                        .blame_network(true),
                 );
             }
             let error = Error::config(format!("there is no host called {host}"));
@@ -129,6 +130,7 @@ impl SignInFailure<'_> {
             return Some(
                 Error::unreachable(format!("{host} does not answer"))
                     .hint("does it need a VPN? is it up?")
+                    .blame_network(true)
                     .with("ssh", main_line(stderr)),
             );
         }
@@ -163,7 +165,7 @@ impl SignInFailure<'_> {
             )));
         }
         if has("Unable to negotiate") {
-            let error = Error::refused(format!(
+            let error = Error::unsupported(format!(
                 "{} and your ssh have no way to talk in common: {}",
                 self.shown_host(),
                 main_line(stderr)
@@ -297,17 +299,17 @@ mod tests {
         let cases = [
             (
                 "me@h: Permission denied (publickey).\r\n",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "keys tried: /bin/sh",
             ),
             (
                 "me@h: Permission denied (publickey,password).",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "tow clusters",
             ),
             (
                 "Received disconnect from h: 2: Too many authentication failures",
-                ErrorKind::Refused,
+                ErrorKind::Denied,
                 "IdentitiesOnly",
             ),
             (
@@ -349,7 +351,7 @@ mod tests {
             ),
             (
                 "Unable to negotiate with h port 22: no matching host key type found.",
-                ErrorKind::Refused,
+                ErrorKind::Unsupported,
                 "older ways",
             ),
             (

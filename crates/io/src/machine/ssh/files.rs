@@ -71,11 +71,10 @@ impl Host {
                 Ok(true) => drop(input.write_all(end.as_bytes())),
                 Err(error) => {
                     call.hang_up();
-                    return Err(Error::refused(format!(
-                        "what goes to {path} on `{}` cannot be read",
-                        self.name
-                    ))
-                    .source_error(error));
+                    return Err(Error::from_io(
+                        format!("what goes to {path} on `{}` cannot be read", self.name),
+                        error,
+                    ));
                 }
             }
         }

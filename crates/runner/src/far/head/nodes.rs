@@ -3,7 +3,7 @@
 
 use super::Head;
 use super::node_starter::NodeStarter;
-use crate::code::Layout;
+use crate::code::{Layout, not_laid_out};
 use crate::far::ended_code;
 use crate::far::records::{self, Records};
 use crate::far::scheduler;
@@ -12,7 +12,8 @@ use std::io;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use towline_core::cluster::Claim;
-use towline_core::reason::{Cause, Ending};
+use towline_core::obstacle::Obstacle;
+use towline_core::reason::Ending;
 use towline_host::crash;
 use towline_wire::runner::CodeOrder;
 use towline_wire::stage::{Record, StopOrder};
@@ -50,7 +51,11 @@ impl Nodes for Head {
             target: self.folder.code().to_string_lossy().into_owned(),
             root: String::new(),
             links: Vec::new(),
-            mapped: code.mapped.clone(),
+            mapped: code
+                .mapped
+                .iter()
+                .filter_map(|(name, place)| Some((name.clone(), place.path()?.to_owned())))
+                .collect(),
         };
         self.work = Work::LayOut(Layout::begin(order, attempt)?);
         Ok(())
@@ -125,15 +130,14 @@ impl Head {
             }
             Err(error) => {
                 let why = format!("its nodes could not be started: {error}");
-                self.not_started(why);
+                self.not_started(&Ending::not_started(why, Obstacle::of_io(&error)));
             }
         }
     }
 
     /// Reports that the attempt has no process on any node.
-    fn not_started(&mut self, why: String) {
+    fn not_started(&mut self, ending: &Ending) {
         self.work = Work::Nothing;
-        let ending = Ending::cause(Cause::NotStarted).detail(why);
         let nodes = 0..self.order.plan.resolved.shape.nodes;
         self.pending.extend(nodes.map(|node| Event::NodeEnded {
             node,
@@ -196,8 +200,11 @@ impl Head {
         let current = current.map(|of| (of.attempt, of.claim.clone()));
         match (laid_out, current) {
             (Ok(()), Some((attempt, claim))) if !self.is_stopping => self.start(attempt, &claim),
-            (Err(error), _) => self.not_started(format!("the code could not be laid out: {error}")),
-            (Ok(()), _) => self.not_started("it was stopped before it began".to_owned()),
+            (Err(error), _) => self.not_started(&not_laid_out(&error, Obstacle::of(&error))),
+            (Ok(()), _) => {
+                let ending = Ending::not_started("it was stopped before it began", None);
+                self.not_started(&ending);
+            }
         }
     }
 

@@ -21,11 +21,13 @@ pub(super) fn assigned(
     node: u32,
 ) -> Result<(Assignment, bool)> {
     let unreadable = |error: io::Error| {
-        Error::refused(format!(
-            "{} cannot be read",
-            stage.submission(&task.submission).display()
-        ))
-        .source_error(error)
+        Error::from_io(
+            format!(
+                "{} cannot be read",
+                stage.submission(&task.submission).display()
+            ),
+            error,
+        )
     };
     let order = records::order(stage, &task.submission).map_err(unreadable)?;
     let run = order
@@ -115,9 +117,8 @@ fn leave_data_to_first_node(assignment: &mut Assignment) -> Result<()> {
         .iter()
         .filter(|order| order.io.mode == IoMode::Write)
     {
-        fs::create_dir_all(&order.place).map_err(|error| {
-            Error::refused(format!("{} cannot be made", order.place)).source_error(error)
-        })?;
+        fs::create_dir_all(&order.place)
+            .map_err(|error| Error::from_io(format!("{} cannot be made", order.place), error))?;
     }
     data.io.retain(|order| order.io.mode == IoMode::Mount);
     if data.io.is_empty() && data.copy.is_none() {

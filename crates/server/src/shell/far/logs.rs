@@ -23,10 +23,10 @@ pub(super) fn bring(backend: &dyn Cluster, state: &StateFolder, far: &RunRef) ->
     }
     let mut left = LOG_BATCH_BYTES;
     let failed = |error| {
-        Error::refused(format!(
-            "the logs of {run} cannot be stored on this machine"
-        ))
-        .source_error(error)
+        Error::from_io(
+            format!("the logs of {run} cannot be stored on this machine"),
+            error,
+        )
     };
     towline_host::filesystem::private_folder(&state.run(run)).map_err(failed)?;
     for log in logs {

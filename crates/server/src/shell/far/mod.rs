@@ -61,9 +61,8 @@ impl Shell {
         }
         let bytes = serde_json::to_vec(&named.lasting())
             .map_err(|error| Error::bug("a cluster cannot be written").source_error(error))?;
-        let failed = |error| {
-            Error::refused("the configuration of the cluster cannot be stored").source_error(error)
-        };
+        let failed =
+            |error| Error::from_io("the configuration of the cluster cannot be stored", error);
         if std::fs::read(&path).map_or(true, |known| known != bytes) {
             towline_host::filesystem::private_folder(&self.state.clusters()).map_err(failed)?;
             towline_host::once::replace(&path, &bytes).map_err(failed)?;
@@ -160,10 +159,10 @@ impl Shell {
             return Ok(named.clone());
         }
         let unread = |error| {
-            Error::refused(format!(
-                "the stored configuration of cluster `{name}` cannot be read"
-            ))
-            .source_error(error)
+            Error::from_io(
+                format!("the stored configuration of cluster `{name}` cannot be read"),
+                error,
+            )
         };
         NamedCluster::read(&self.state.cluster(name, "definition"))
             .map_err(unread)?

@@ -11,6 +11,7 @@ use super::super::settle::settle;
 use super::super::submit::Jobs;
 use super::BELIEVED_AFTER;
 use super::Left;
+use super::Memory;
 use super::Queue;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use towline_core::Retry;
 use towline_core::RunId;
 use towline_core::cluster::End;
 use towline_core::cluster::RunRef;
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::Cause;
 use towline_core::reason::Ending;
 use towline_runner::far::is_lapsed;
@@ -31,6 +33,33 @@ use towline_slurm::script::output_name;
 use towline_wire::stage::Holder;
 use towline_wire::stage::Record;
 use towline_wire::stage::StopOrder;
+
+/// The facts about a run that must stay the same for a while before they are believed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum SeenFacts {
+    /// A run with a record of its submission. `lapsed` says that no process of it can be alive.
+    Recorded {
+        due: Due,
+        truth: Truth,
+        lapsed: bool,
+    },
+    /// A run without one.
+    Unrecorded { cancelled: bool },
+}
+
+impl Memory {
+    /// Since when a run has been seen with these facts.
+    fn seen_since(&mut self, run: &RunId, seen: SeenFacts, now: Instant) -> Instant {
+        match self.since.get(run) {
+            Some((known, since)) if *known == seen => *since,
+            _ => {
+                self.since.insert(run.clone(), (seen, now));
+                now
+            }
+        }
+    }
+}
+
 /// Adds the hosts of an attempt that died without an end record, because the user has to look at
 /// one of them.
 pub(super) fn on_hosts(ending: Ending, records: &Records, attempt: u32) -> Ending {
@@ -60,7 +89,12 @@ impl Site {
             Due::Open(attempt) => self.is_dead(far, *attempt, &records)?,
             _ => true,
         };
-        let rest = self.rest(&far.run, format!("{due:?} {truth:?} {lapsed}"));
+        let seen = SeenFacts::Recorded {
+            due: due.clone(),
+            truth: truth.clone(),
+            lapsed,
+        };
+        let rest = self.rest(&far.run, seen);
         let signs = Signs {
             lapsed,
             lasting: rest.is_zero(),
@@ -99,16 +133,10 @@ impl Site {
     }
 
     /// How much longer the facts must stay the same before they are believed.
-    pub(super) fn rest(&mut self, run: &RunId, sign: String) -> Duration {
-        let since = match self.observed.since.get(run) {
-            Some((known, since)) if *known == sign => *since,
-            _ => {
-                let now = Instant::now();
-                self.observed.since.insert(run.clone(), (sign, now));
-                now
-            }
-        };
-        BELIEVED_AFTER.saturating_sub(since.elapsed())
+    pub(super) fn rest(&mut self, run: &RunId, seen: SeenFacts) -> Duration {
+        let now = Instant::now();
+        let since = self.observed.seen_since(run, seen, now);
+        BELIEVED_AFTER.saturating_sub(now.saturating_duration_since(since))
     }
 
     /// Settles a run without any record of a submission. If it was submitted, somebody has removed
@@ -126,7 +154,10 @@ impl Site {
         {
             return Ok(Left::Nothing);
         }
-        let rest = self.rest(&far.run, format!("unrecorded {}", records.cancelled));
+        let seen = SeenFacts::Unrecorded {
+            cancelled: records.cancelled,
+        };
+        let rest = self.rest(&far.run, seen);
         if !rest.is_zero() {
             return Ok(Left::SettlesAfter(rest));
         }
@@ -203,7 +234,11 @@ impl Site {
             // Slurm creates this file on the node before anything else happens.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let stage = self.stage.root().display();
-                return ending.detail(format!(
+                return Ending {
+                    obstacle: Some(Obstacle::StageNotShared),
+                    ..ending
+                }
+                .detail(format!(
                     "its job ended before anything of it began, and its output is not in {stage}, \
                         the `stage` of the cluster: its node does not share that folder"
                 ));
@@ -212,7 +247,11 @@ impl Site {
         };
         let said = String::from_utf8_lossy(&said[said.len().saturating_sub(4096)..]).into_owned();
         match said.lines().rev().find(|line| !line.trim().is_empty()) {
-            Some(line) => ending.detail(format!(
+            Some(line) => Ending {
+                obstacle: Obstacle::named_in(line),
+                ..ending
+            }
+            .detail(format!(
                 "its job ended before anything of it began: {}",
                 line.trim()
             )),
@@ -243,5 +282,36 @@ impl Site {
             self.end(&run, 0, &Ending::cause(Cause::Rejected).detail(why.clone()))?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn facts_that_change_are_waited_for_anew() {
+        let run = RunId::new("x", 1_763_189_280, 7);
+        let recorded = |truth: Truth, lapsed| SeenFacts::Recorded {
+            due: Due::Begin(1),
+            truth,
+            lapsed,
+        };
+        let ended = |cause| Truth::Ended(Ending::cause(cause));
+        let mut memory = Memory::default();
+        let start = Instant::now();
+        let mut now = start;
+        for seen in [
+            recorded(ended(Cause::ExitCode), true),
+            recorded(ended(Cause::Signal), true),
+            recorded(ended(Cause::Signal), false),
+            SeenFacts::Unrecorded { cancelled: false },
+            SeenFacts::Unrecorded { cancelled: true },
+        ] {
+            now += Duration::from_secs(1);
+            assert_eq!(memory.seen_since(&run, seen.clone(), now), now, "{seen:?}");
+            let later = now + Duration::from_millis(500);
+            assert_eq!(memory.seen_since(&run, seen, later), now);
+        }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 /// The error for an answer that does not match the request.
 fn unexpected<T>(name: &str, outcome: &Outcome) -> Result<T> {
     match outcome {
-        Outcome::Busy => Err(Error::refused(format!(
+        Outcome::Busy => Err(Error::conflict(format!(
             "workspace `{name}` is being backed up or restored right now"
         ))
         .hint("wait for it, then try again")),

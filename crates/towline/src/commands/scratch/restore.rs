@@ -117,7 +117,7 @@ fn text(answer: &WorkspaceRestored) -> String {
 
 /// The error if the target is not empty, because nothing is overwritten.
 fn not_empty(path: &str, newer: Option<&BackupRow>) -> Error {
-    let error = Error::refused(match newer {
+    let error = Error::conflict(match newer {
         Some(BackupRow {
             id, taken, host, ..
         }) => {

@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let target = context.folder()?.join(&args.folder);
     if target.symlink_metadata().is_ok() {
         return Err(
-            Error::refused(format!("{} exists already", target.display()))
+            Error::conflict(format!("{} exists already", target.display()))
                 .hint("name a folder that does not exist"),
         );
     }

@@ -66,7 +66,7 @@ fn alone(context: &Context) -> Result<Alone> {
     let state = context.state()?;
     let lock = code::open_lock(state)?;
     lock::lock_alone(&lock)
-        .map_err(|error| Error::refused("the snapshots cannot be locked").source_error(error))?;
+        .map_err(|error| Error::from_io("the snapshots cannot be locked", error))?;
     Ok(Alone {
         store: FolderStore::new(state.snapshots()),
         _lock: lock,

@@ -89,7 +89,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         .values()
         .find(|named| named.tunnel.port == Some(port))
     {
-        return Err(Error::refused(format!(
+        return Err(Error::conflict(format!(
             "port {port} is that of tunnel `{}` ({})",
             taken.name, taken.origin
         ))

@@ -76,9 +76,10 @@ pub(super) fn close(context: &Context, name: &str) -> Result<()> {
     let wanted = Wanted::read(&folder.join("wanted"));
     match std::fs::remove_file(folder.join("wanted")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(
-                Error::refused(format!("tunnel `{name}` cannot be closed")).source_error(error)
-            );
+            return Err(Error::from_io(
+                format!("tunnel `{name}` cannot be closed"),
+                error,
+            ));
         }
         _ => {}
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     }
     let note = context.state()?.ssh().join("made_config");
     towline_host::filesystem::private_folder(&context.state()?.ssh())
-        .map_err(|error| Error::refused("the state folder cannot be used").source_error(error))?;
+        .map_err(|error| Error::from_io("the state folder cannot be used", error))?;
     if !args.remove {
         // ssh says nothing of a file that is not there, and knows no alias either.
         let _ = aliases::write(context);

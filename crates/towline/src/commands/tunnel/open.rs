@@ -120,7 +120,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
         && before.definition != definition
     {
         return Err(
-            Error::refused("it is open with another definition").hint(format!(
+            Error::conflict("it is open with another definition").hint(format!(
                 "tow tunnel close {0} && tow tunnel open {0}",
                 named.name
             )),
@@ -128,9 +128,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
     }
     towline_host::filesystem::private_folder(&state.tunnels())
         .and_then(|()| towline_host::filesystem::private_folder(&folder))
-        .map_err(|error| {
-            Error::refused(format!("{} cannot be used", folder.display())).source_error(error)
-        })?;
+        .map_err(|error| Error::from_io(format!("{} cannot be used", folder.display()), error))?;
     // The port first: a supervisor has its lock before it has the port.
     if let Err(error) = towline_io::tunnel::try_port(definition.port)
         && !tunnels::is_supervised(state, &named.name)
@@ -147,7 +145,7 @@ fn open(context: &Context, named: &Named, wait: bool) -> Result<(Definition, Tun
     let bytes = serde_json::to_vec(&wanted)
         .map_err(|error| Error::bug("a tunnel cannot be written").source_error(error))?;
     towline_host::once::replace(&folder.join("wanted"), &bytes)
-        .map_err(|error| Error::refused("the tunnel cannot be stored").source_error(error))?;
+        .map_err(|error| Error::from_io("the tunnel cannot be stored", error))?;
     let _ = aliases::write(context);
     let outcome = follow(
         context,

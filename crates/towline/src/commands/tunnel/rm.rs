@@ -30,14 +30,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .hint("remove it there"));
         };
         if state.tunnel(name).join("wanted").exists() || tunnels::is_supervised(state, name) {
-            return Err(Error::refused(format!("tunnel `{name}` is open"))
+            return Err(Error::conflict(format!("tunnel `{name}` is open"))
                 .hint(format!("first: tow tunnel close {name}")));
         }
         files.push((name, file));
     }
     for (name, file) in files {
         std::fs::remove_file(&file).map_err(|error| {
-            Error::refused(format!("{} cannot be removed", file.display())).source_error(error)
+            Error::from_io(format!("{} cannot be removed", file.display()), error)
         })?;
         let _ = towline_host::filesystem::remove_tree(&state.tunnel(name));
     }

@@ -1,6 +1,7 @@
 //! Advice about endings.
 
 use super::rank_option;
+use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending};
 
 /// The next step if the logs show no cause.
@@ -69,44 +70,39 @@ pub(super) fn advice(ending: &Ending, short: &str, is_here: bool) -> (Option<boo
     }
 }
 
-/// The next step for a program that never ran, from the text of its ending.
+/// The next step for a program that never ran.
 fn not_started(ending: &Ending, short: &str, is_here: bool) -> (Option<bool>, String) {
-    let detail = ending.detail.as_deref().unwrap_or_default();
-    if is_no_room(detail) {
-        (
+    match ending.known_obstacle() {
+        Some(Obstacle::NoRoom) => (
             Some(true),
             format!(
                 "make room on the disk named above (`tow prune` removes old runs here); then tow \
                 resubmit {short}"
             ),
-        )
-    } else if detail.contains("laid out") {
-        (
+        ),
+        Some(Obstacle::CodeLayout) => (
             None,
             "`tow snapshot check` looks for damage; `tow resubmit --latest-code` takes a new \
                 snapshot of the code"
                 .into(),
-        )
-    } else if detail.contains("`stage`") {
-        (
+        ),
+        Some(Obstacle::StageNotShared) => (
             Some(false),
             "name a folder as `stage` of the cluster that its login host and its nodes share"
                 .into(),
-        )
-    } else if is_here {
-        (
+        ),
+        None if is_here => (
             Some(false),
             "check the program's name and that it is executable; PATH is the submitting shell's"
                 .into(),
-        )
-    } else {
-        (
+        ),
+        None => (
             Some(false),
             format!(
                 "what is named above is not there on the node: a program, a folder or a store; \
                 then tow resubmit {short}"
             ),
-        )
+        ),
     }
 }
 
@@ -136,11 +132,6 @@ fn own_end(ending: &Ending, short: &str) -> (Option<bool>, String) {
                 .unwrap_or_default()
         ),
     )
-}
-
-/// Whether a disk is full, by the system's message or by ours about code that does not fit.
-pub(super) fn is_no_room(detail: &str) -> bool {
-    detail.contains("No space left") || detail.contains("are free at")
 }
 
 /// The next step for an image: one that does not exist, or a runtime that cannot start any.
@@ -180,5 +171,35 @@ pub(super) fn meaning(code: i32) -> String {
             towline_core::reason::signal_name(code - 128)
         ),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kept_a_program_from_starting_decides_the_next_step() {
+        let step = |ending: &Ending| advice(ending, "x-1", true).1;
+        for (obstacle, old_text, part) in [
+            (Obstacle::NoRoom, "/r: No space left on device", "make room"),
+            (
+                Obstacle::CodeLayout,
+                "the code could not be laid out: gone",
+                "tow snapshot check",
+            ),
+            (
+                Obstacle::StageNotShared,
+                "is `stage` a folder that all hosts share?",
+                "name a folder as `stage`",
+            ),
+        ] {
+            let typed = Ending::not_started("in other words", Some(obstacle));
+            assert!(step(&typed).contains(part), "{}", step(&typed));
+            let old = Ending::cause(Cause::NotStarted).detail(old_text);
+            assert_eq!(step(&old), step(&typed));
+        }
+        let other = Ending::not_started("command not found: trian", None);
+        assert!(step(&other).contains("check the program's name"));
     }
 }
