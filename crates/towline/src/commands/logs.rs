@@ -1,12 +1,12 @@
 //! `tow logs`: shows the logs of a run, by offset, over every attempt.
 
 use super::Report;
-use super::ps::fold::STATES;
 use crate::context::Context;
 use crate::runs::follow::{Followed, View, follow};
 use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
 use towline_core::cluster::LogSource;
+use towline_core::counts::BY_INTEREST;
 use towline_core::reason::Ending;
 use towline_core::record::RunRecord;
 use towline_core::state::RunState;
@@ -137,10 +137,10 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
 /// The runs of a sweep by state, the most interesting states first: a few runs of each by name.
 fn by_state(runs: &[RunRecord]) -> String {
     const NAMED_RUNS: usize = 3;
-    let groups = STATES.map(|word| {
+    let groups = BY_INTEREST.map(|phase| {
         let ids: Vec<&str> = runs
             .iter()
-            .filter(|run| run.state.phase.word() == word)
+            .filter(|run| run.state.phase == phase)
             .map(|run| run.id.short())
             .collect();
         let more = if ids.len() > NAMED_RUNS {
@@ -152,7 +152,8 @@ fn by_state(runs: &[RunRecord]) -> String {
             String::new()
         } else {
             format!(
-                "{word} {}{more}",
+                "{} {}{more}",
+                phase.word(),
                 ids[..ids.len().min(NAMED_RUNS)].join(", ")
             )
         }
