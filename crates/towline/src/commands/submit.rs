@@ -3,7 +3,7 @@
 use super::{Report, logs};
 use crate::context::Context;
 use crate::output;
-use crate::runs::follow::{Followed, View, follow};
+use crate::runs::follow::{Followed, Label, View, follow};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use towline_core::cluster::LogSource;
@@ -268,6 +268,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
         grep: None,
         follow: true,
         narrate: !context.json,
+        label: Label::None,
     };
     match follow(context, &view, RunState::default())? {
         Followed::Ended(state) => Ok(logs::ended_report(context, &one.id, &state)),
