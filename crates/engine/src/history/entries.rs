@@ -157,9 +157,7 @@ impl History {
                 "SELECT min(started), max(ended) FROM runs WHERE {} AND sequence BETWEEN ?1 AND ?2",
                 in_phases(&filter.phases)
             );
-            connection
-                .prepare_cached(&sql)?
-                .query_row(rows, read)
+            connection.prepare_cached(&sql)?.query_row(rows, read)
         })
     }
 
@@ -258,10 +256,7 @@ impl Walk {
     fn find(&self, history: &History, rows: Rows, order: Order) -> Result<Option<RunRecord>> {
         let from = self.values.len() + 1;
         let mut conditions = self.conditions.clone();
-        conditions.push(format!(
-            "runs.sequence BETWEEN ?{from} AND ?{}",
-            from + 1
-        ));
+        conditions.push(format!("runs.sequence BETWEEN ?{from} AND ?{}", from + 1));
         let sql = format!(
             "SELECT {RUN_COLUMNS} FROM runs WHERE {} ORDER BY runs.sequence {}",
             conditions.join(" AND "),

@@ -241,14 +241,19 @@ fn new_table() -> Table {
     ])
 }
 
-/// The table of runs.
 fn text(answer: &Runs) -> String {
-    if answer.runs.is_empty() {
+    table(&answer.runs)
+}
+
+/// The table of runs; nothing if there is none.
+pub(crate) fn table<'r>(runs: impl IntoIterator<Item = &'r Run>) -> String {
+    let mut runs = runs.into_iter().peekable();
+    if runs.peek().is_none() {
         return String::new();
     }
     let now = towline_host::clock::now();
     let mut table = new_table();
-    for run in &answer.runs {
+    for run in runs {
         table.row(row(run, now));
     }
     table.render()

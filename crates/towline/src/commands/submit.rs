@@ -250,7 +250,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
     let [one] = prepared.plan.runs.as_slice() else {
         return Err(
             Error::usage("`tow run` shows one run; this is a sweep of several")
-                .hint("use `tow submit`, then `tow wait @`"),
+                .hint("use `tow submit`, then `tow logs -f @` or `tow wait @`"),
         );
     };
     let one = one.clone();

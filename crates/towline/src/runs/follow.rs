@@ -6,11 +6,13 @@
 
 mod crowd;
 mod lines;
+mod progress;
 mod waiting;
 
 use crate::context::Context;
 use crate::output;
 use crate::runs::loglines::Lines;
+pub(crate) use crowd::follow_all;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use std::collections::{BTreeMap, HashMap};
@@ -24,7 +26,6 @@ use towline_core::cluster::{Cursor, LogSource};
 use towline_core::state::RunState;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
-pub(crate) use crowd::follow_all;
 pub(crate) use waiting::{wait_for, wait_for_end};
 
 /// How much is read at once: a log of any size needs only this much memory.

@@ -50,11 +50,7 @@ pub(crate) fn freshen_each<'r>(
     Ok(())
 }
 
-fn is_far(
-    history: &History,
-    record: &RunRecord,
-    known: &mut HashMap<RunId, bool>,
-) -> Result<bool> {
+fn is_far(history: &History, record: &RunRecord, known: &mut HashMap<RunId, bool>) -> Result<bool> {
     let submission = record.sweep.as_ref().unwrap_or(&record.id);
     if let Some(is_far) = known.get(submission) {
         return Ok(*is_far);

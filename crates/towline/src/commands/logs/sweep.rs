@@ -67,7 +67,7 @@ fn one_after_another(
             id.short()
         )),
         some => Report::default().hint(format!(
-            "{some} of {} runs never began, so they have no log: tow ps {}",
+            "{some} of {} runs have no log, because they have not begun: tow ps {}",
             runs.len(),
             id.short()
         )),

@@ -19,7 +19,7 @@ pub(super) fn explain(id: RunId, records: &[RunRecord]) -> Report {
     let failures = failures(&runs);
     let next_step = failures.first().map(|failure| {
         format!(
-            "tow why {}    those that failed once more: tow resubmit {}",
+            "tow why {}    those that failed once more: tow resubmit {} --failed",
             failure.runs[0].short(),
             id.short()
         )
@@ -28,6 +28,7 @@ pub(super) fn explain(id: RunId, records: &[RunRecord]) -> Report {
     let answer = WhySweep {
         id,
         summary,
+        states: counts,
         failures,
         next_step,
     };
