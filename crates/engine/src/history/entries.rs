@@ -43,6 +43,10 @@ impl History {
     /// Runs and sweeps, newest first, at most as many as the filter's limit. A sweep of which one
     /// run fits is that run.
     pub fn entries(&self, filter: &Filter) -> Result<Vec<Entry>> {
+        // One transaction: a sweep is counted as it stands when its runs are found, and the file is
+        // locked once.
+        let whole = self.connection.unchecked_transaction();
+        let _whole = whole.map_err(|error| self.failed(&error))?;
         let limit = filter.limit.unwrap_or(usize::MAX);
         let mut walks = Walk::all(filter);
         let mut entries = Vec::new();

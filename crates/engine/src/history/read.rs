@@ -9,10 +9,12 @@ use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
+/// A run that is no part of a sweep has the id of its submission, so the submission, whose row is
+/// large, need not be read.
 pub(super) const RUN_COLUMNS: &str =
     "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
-        nodes, world, state, runs.created, started, ended, resubmits,
-    (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
+        nodes, world, state, runs.created, started, ended, resubmits, runs.id <> submission, \
+        submission";
 
 /// Which runs to list. Empty fields mean all.
 #[derive(Debug, Clone, Default)]
