@@ -11,8 +11,7 @@ use towline_core::{Error, Result, RunId};
 
 /// A run that is no part of a sweep has the id of its submission, so the submission, whose row is
 /// large, need not be read.
-pub(super) const RUN_COLUMNS: &str =
-    "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
+pub(super) const RUN_COLUMNS: &str = "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
         nodes, world, state, runs.created, started, ended, resubmits, runs.id <> submission, \
         submission";
 

@@ -190,6 +190,9 @@ fn programs_get_lines_and_then_the_runs() {
         assert_eq!(states, ["succeeded"]);
     }
     assert_eq!(documents.len(), 6);
+    // The same when all have ended.
+    let again = home.tow(["logs", "-f", &sweep, "--json"]).ok();
+    assert_eq!(again.stdout.lines().count(), 6, "{}", again.stdout);
 }
 
 #[test]

@@ -47,16 +47,22 @@ fn one_after_another(
             "no run of {id} has an attempt {attempt}"
         )));
     }
-    for run in runs.iter().filter(begun) {
-        if far {
-            crate::runs::far::bring_logs(context, history, &run.id)?;
+    for run in runs {
+        if begun(&run) {
+            if far {
+                crate::runs::far::bring_logs(context, history, &run.id)?;
+            }
+            let view = View {
+                follow: false,
+                narrate: false,
+                ..view(args, run, Label::Heading(heading(run)))?
+            };
+            follow(context, &view, run.state.clone())?;
         }
-        let view = View {
-            follow: false,
-            narrate: false,
-            ..view(args, run, Label::Heading(heading(run)))?
-        };
-        follow(context, &view, run.state.clone())?;
+        // A program that follows gets the end of each run, also of those that ended before.
+        if args.follow && context.json {
+            tell_end(context, &run.id, &run.state)?;
+        }
     }
     let without = runs.iter().filter(|run| run.state.attempt == 0).count();
     Ok(match without {
