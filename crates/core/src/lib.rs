@@ -8,6 +8,7 @@ pub mod cloud;
 pub mod cluster;
 pub mod command;
 pub mod config;
+pub mod counts;
 pub mod defaults;
 pub mod error;
 pub mod event;

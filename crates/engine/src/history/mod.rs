@@ -4,6 +4,7 @@
 //! journal on a network file system, where WAL's shared memory does not work. A database that is
 //! newer than the program is only read. A damaged one is named and left unchanged.
 
+mod entries;
 mod prune;
 mod read;
 mod reference;
@@ -14,6 +15,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use entries::{Entry, SweepEntry};
 pub use prune::PruneRow;
 pub use read::{ActiveRun, Filter, Submission};
 pub use reference::Target;
@@ -104,6 +106,7 @@ impl History {
             })
             .map_err(|error| history.failed(&error))?;
         history.migrate()?;
+        history.index();
         history.connection.set_prepared_statement_cache_capacity(64);
         Ok(history)
     }
@@ -182,6 +185,7 @@ impl History {
             notice: |_| {},
         };
         history.migrate().expect("the schema is valid");
+        history.index();
         history
     }
 

@@ -9,10 +9,11 @@ use towline_core::state::{Phase, RunState};
 use towline_core::time::Moment;
 use towline_core::{Error, Result, RunId};
 
-pub(super) const RUN_COLUMNS: &str =
-    "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
-        nodes, world, state, runs.created, started, ended, resubmits,
-    (SELECT is_sweep FROM submissions WHERE submissions.id = runs.submission), submission";
+/// A run that is no part of a sweep has the id of its submission, so the submission, whose row is
+/// large, need not be read.
+pub(super) const RUN_COLUMNS: &str = "runs.sequence, runs.id, name, experiment, cluster, tier, tags, parameters, command, gpus, \
+        nodes, world, state, runs.created, started, ended, resubmits, runs.id <> submission, \
+        submission";
 
 /// Which runs to list. Empty fields mean all.
 #[derive(Debug, Clone, Default)]
@@ -77,7 +78,7 @@ impl History {
         collect().map_err(|error| self.failed(&error))
     }
 
-    fn query<T>(
+    pub(super) fn query<T>(
         &self,
         run: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T>,
     ) -> Result<T> {
@@ -259,15 +260,21 @@ impl History {
 
 impl Filter {
     fn clause(&self) -> (String, Vec<String>) {
+        let (terms, values) = self.terms();
+        let clause = if terms.is_empty() {
+            String::new()
+        } else {
+            format!("WHERE {}", terms.join(" AND "))
+        };
+        (clause, values)
+    }
+
+    /// The conditions of a query, and the values of its parameters, which are numbered from 1.
+    pub(super) fn terms(&self) -> (Vec<String>, Vec<String>) {
         let mut terms = Vec::new();
         let mut values = Vec::new();
         if !self.phases.is_empty() {
-            let words: Vec<_> = self
-                .phases
-                .iter()
-                .map(|phase| format!("'{}'", phase.word()))
-                .collect();
-            terms.push(format!("phase IN ({})", words.join(", ")));
+            terms.push(in_phases(&self.phases));
         }
         let mut equals = |term: &str, value: &Option<String>| {
             if let Some(value) = value {
@@ -286,15 +293,17 @@ impl Filter {
             "submission = ?",
             &self.submission.as_ref().map(ToString::to_string),
         );
-        (
-            if terms.is_empty() {
-                String::new()
-            } else {
-                format!("WHERE {}", terms.join(" AND "))
-            },
-            values,
-        )
+        (terms, values)
     }
+}
+
+/// The condition that a run is in one of these phases.
+pub(super) fn in_phases(phases: &[Phase]) -> String {
+    let words: Vec<_> = phases
+        .iter()
+        .map(|phase| format!("'{}'", phase.word()))
+        .collect();
+    format!("phase IN ({})", words.join(", "))
 }
 
 pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {

@@ -1,5 +1,7 @@
 //! The history by itself, in memory.
 
+mod entries;
+
 use super::{Filter, History, Target};
 use towline_core::command::Program;
 use towline_core::event::RunEvent;

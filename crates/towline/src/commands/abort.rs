@@ -3,6 +3,7 @@
 use super::Report;
 use crate::context::Context;
 use crate::runs::follow::wait_for_end;
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use towline_client as client;
 use towline_core::{Error, ErrorKind, Result, RunId};
@@ -26,10 +27,11 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let mut runs: Vec<RunId> = Vec::new();
+    let mut seen = HashSet::new();
     // All are found before any is touched.
     for text in &args.runs {
         for run in history.find_to_change(text)?.runs() {
-            if !runs.contains(&run.id) {
+            if seen.insert(run.id.clone()) {
                 runs.push(run.id.clone());
             }
         }

@@ -1,24 +1,28 @@
-//! `tow diff`: compares two runs.
+//! `tow diff`: compares two runs or sweeps.
 
-use super::{Report, logs};
+use super::Report;
 use crate::context::Context;
 use crate::output::columns::{columns, wrap};
 use crate::output::table::Table;
 use crate::output::{Paint, width};
 use crate::runs::code_diff::code_diff;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use towline_core::counts::PhaseCounts;
 use towline_core::record::RunRecord;
+use towline_core::resolve::Resolved;
 use towline_core::{Error, Result};
-use towline_engine::history::History;
+use towline_engine::history::{History, Target};
 use towline_wire::report::diff::{Diff, Difference};
 
 const SNAPSHOT: &str = "snapshot";
 
-/// Show the differences between two runs: command, values, sizes, environment, outcome, and the
-/// code line by line.
+/// Show the differences between two runs or sweeps: command, values, sizes, environment, outcome,
+/// and the code line by line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow diff 60ce 91ab")]
+  tow diff 60ce 91ab
+  tow diff 60ce-1 60ce-2    two runs of a sweep
+  tow diff @-1 @            the last submission but one, and the last")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     one: String,
@@ -28,8 +32,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let one = logs::one_run(history.find_to_read(&args.one)?)?;
-    let other = logs::one_run(history.find_to_read(&args.other)?)?;
+    let one = history.find_to_read(&args.one)?;
+    let other = history.find_to_read(&args.other)?;
     let (mut left, mut right) = (facts(&history, &one)?, facts(&history, &other)?);
     let code = code_diff(context, left.get(SNAPSHOT), right.get(SNAPSHOT))?;
     for (facts, rows) in [(&mut left, &code.one), (&mut right, &code.other)] {
@@ -49,8 +53,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         })
         .collect();
     let answer = Diff {
-        one: one.id,
-        other: other.id,
+        one: one.id().clone(),
+        other: other.id().clone(),
         differences,
         changes: code.changes,
     };
@@ -123,28 +127,61 @@ fn short_ids(text: &str) -> String {
     words.join(" ")
 }
 
-/// Everything that describes a run, as flat facts.
-fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, String>> {
+/// Everything that describes a run or a sweep, as flat facts.
+fn facts(history: &History, target: &Target) -> Result<BTreeMap<String, String>> {
     let submission = history
-        .submission_of(&record.id)?
+        .submission_of(&target.runs()[0].id)?
         .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
     let resolved = &submission.plan.resolved;
+    let mut facts = facts_of_plan(resolved);
+    let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
+    // The runs of a sweep share these.
+    let first = &target.runs()[0];
+    set("cluster", first.cluster.clone());
+    set("tier", first.tier.clone());
+    set("nodes", first.nodes.to_string());
+    set("ranks", first.world.to_string());
+    set("gpus", first.gpus.to_string());
+    match target {
+        Target::Run(run) => {
+            set("command", run.command.clone());
+            set("state", run.state.phase.word().to_owned());
+            if let Some(ending) = &run.state.ending {
+                set("ending", ending.to_string());
+            }
+        }
+        Target::Sweep(_, runs) => {
+            let states: PhaseCounts = runs.iter().map(|run| run.state.phase).collect();
+            set("command", resolved.program.display());
+            set("runs", runs.len().to_string());
+            set("state", states.to_string());
+        }
+    }
+    for (name, values) in values(target.runs()) {
+        set(&format!("value {name}"), values.join(", "));
+    }
+    Ok(facts)
+}
+
+/// The different values of each name, in their order.
+fn values(runs: &[RunRecord]) -> BTreeMap<&str, Vec<&str>> {
+    let mut values: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut seen = HashSet::new();
+    for (name, value) in runs.iter().flat_map(|run| &run.parameters) {
+        if seen.insert((name, value)) {
+            values.entry(name).or_default().push(value);
+        }
+    }
+    values
+}
+
+fn facts_of_plan(resolved: &Resolved) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
-    set("command", record.command.clone());
     if let towline_core::command::Program::Script(script) = &resolved.program {
         set("script", script.clone());
     }
-    set("cluster", record.cluster.clone());
-    set("tier", record.tier.clone());
-    set("state", record.state.phase.word().to_owned());
     set("starts in", resolved.workdir.clone());
-    set("nodes", record.nodes.to_string());
-    set("ranks", record.world.to_string());
-    set("gpus", record.gpus.to_string());
-    if let Some(ending) = &record.state.ending {
-        set("ending", ending.to_string());
-    }
     if let Some(time) = resolved.time {
         set("time", time.to_string());
     }
@@ -180,11 +217,8 @@ fn facts(history: &History, record: &RunRecord) -> Result<BTreeMap<String, Strin
     }
     let secrets: Vec<String> = resolved.secrets.iter().map(ToString::to_string).collect();
     set("secrets", secrets.join(", "));
-    for (name, value) in &record.parameters {
-        set(&format!("value {name}"), value.clone());
-    }
     for (name, value) in resolved.inherited.iter().chain(&resolved.env) {
         set(&format!("variable {name}"), value.clone());
     }
-    Ok(facts)
+    facts
 }

@@ -1,12 +1,14 @@
-//! `tow logs`: shows the logs of a run, by offset, over every attempt.
+//! `tow logs`: shows the logs of a run, by offset, over every attempt; of a sweep, those of each run.
+
+mod sweep;
 
 use super::Report;
-use super::ps::fold::STATES;
 use crate::context::Context;
-use crate::runs::follow::{Followed, View, follow};
+use crate::runs::follow::{Followed, Label, View, follow};
 use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
 use towline_core::cluster::LogSource;
+use towline_core::counts::BY_INTEREST;
 use towline_core::reason::Ending;
 use towline_core::record::RunRecord;
 use towline_core::state::RunState;
@@ -14,18 +16,19 @@ use towline_core::{Error, Result, RunId};
 use towline_engine::history::Target;
 use towline_wire::report::Run;
 
-/// Show the logs of a run, by default the latest: rank 0, every attempt.
+/// Show the logs of a run, by default the latest: rank 0, every attempt; of a sweep, those of each
+/// run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow logs @                  what the latest run wrote
-  tow logs -f 60ce            follow it until it ends
+  tow logs @                  what the latest run wrote; of a sweep, run after run
+  tow logs -f 60ce            follow it until it ends; of a sweep, all active runs at once
   tow logs @ --rank all       all ranks, each line with its rank
   tow logs @ --grep 'loss'    only lines that match
   tow logs @ --attempt 2      one attempt")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
-    /// Go on until the run has ended.
+    /// Go on until the run has ended; of a sweep, until all have, each line with its run.
     #[arg(short, long)]
     follow: bool,
     /// A rank, or `all`.
@@ -44,19 +47,17 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let record = one_run(history.find_to_read(&args.run)?)?;
+    let record = match history.find_to_read(&args.run)? {
+        Target::Run(record) => *record,
+        Target::Sweep(id, runs) => return sweep::show(context, &history, args, &id, runs),
+    };
     let mut records = [record];
     freshen(context, &history, &mut records)?;
     let [record] = records;
     crate::runs::far::bring_logs(context, &history, &record.id)?;
     let view = View {
-        run: record.id.clone(),
-        sources: sources(args, &record)?,
         attempt: attempt(args, &record)?,
-        one_attempt: args.attempt.is_some(),
-        grep: grep(args)?,
-        follow: args.follow,
-        narrate: args.follow,
+        ..view(args, &record, Label::None)?
     };
     let missing = if args.follow {
         None
@@ -79,6 +80,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     Ok(platform
         .into_iter()
         .fold(report, |report, line| report.hint(format!("| {line}"))))
+}
+
+/// What to show of a run, all its attempts or the one that was asked for.
+fn view(args: &Args, record: &RunRecord, label: Label) -> Result<View> {
+    Ok(View {
+        run: record.id.clone(),
+        sources: sources(args, record)?,
+        attempt: args.attempt.unwrap_or(1),
+        one_attempt: args.attempt.is_some(),
+        grep: grep(args)?,
+        follow: args.follow,
+        narrate: args.follow,
+        label,
+    })
 }
 
 /// Why there is no log to show. An empty log is an answer; a missing one needs a reason.
@@ -137,10 +152,10 @@ pub(crate) fn one_run(target: Target) -> Result<RunRecord> {
 /// The runs of a sweep by state, the most interesting states first: a few runs of each by name.
 fn by_state(runs: &[RunRecord]) -> String {
     const NAMED_RUNS: usize = 3;
-    let groups = STATES.map(|word| {
+    let groups = BY_INTEREST.map(|phase| {
         let ids: Vec<&str> = runs
             .iter()
-            .filter(|run| run.state.phase.word() == word)
+            .filter(|run| run.state.phase == phase)
             .map(|run| run.id.short())
             .collect();
         let more = if ids.len() > NAMED_RUNS {
@@ -152,7 +167,8 @@ fn by_state(runs: &[RunRecord]) -> String {
             String::new()
         } else {
             format!(
-                "{word} {}{more}",
+                "{} {}{more}",
+                phase.word(),
                 ids[..ids.len().min(NAMED_RUNS)].join(", ")
             )
         }

@@ -94,6 +94,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Bar::new("removing runs").watch_count(&gone, total, || remove(state, &runs, &gone))?;
     }
     let details = rows.into_iter().map(|row| OldRun {
+        sweep: (row.submission != row.id).then_some(row.submission),
         id: row.id,
         ended: Time(row.ended),
     });
@@ -127,11 +128,12 @@ fn text(answer: &Pruned) -> String {
         answer.runs.len(),
         Memory(answer.bytes)
     );
-    for run in answer.details.iter().take(20) {
-        text += &format!("  {}  ended {}\n", run.id, local_time::shown(run.ended.0));
+    let lines = lines(&answer.details);
+    for line in lines.iter().take(SHOWN_LINES) {
+        text += &format!("  {line}\n");
     }
-    if answer.details.len() > 20 {
-        text += &format!("  … and {} more\n", answer.details.len() - 20);
+    if lines.len() > SHOWN_LINES {
+        text += &format!("  … and {} more\n", lines.len() - SHOWN_LINES);
     }
     if !answer.clusters.is_empty() {
         let names = answer.clusters.iter().map(|name| format!("`{name}`"));
@@ -141,6 +143,35 @@ fn text(answer: &Pruned) -> String {
         );
     }
     text
+}
+
+/// How many runs and sweeps the plan names.
+const SHOWN_LINES: usize = 20;
+
+/// One line for each run; the runs of a sweep have one together.
+fn lines(runs: &[OldRun]) -> Vec<String> {
+    let mut groups: Vec<(&RunId, Vec<&OldRun>)> = Vec::new();
+    for run in runs {
+        let id = run.sweep.as_ref().unwrap_or(&run.id);
+        match groups.last_mut() {
+            // The runs of a sweep follow each other.
+            Some((known, group)) if *known == id => group.push(run),
+            _ => groups.push((id, vec![run])),
+        }
+    }
+    let line = |(id, group): &(&RunId, Vec<&OldRun>)| match group.as_slice() {
+        [run] => format!("{}  ended {}", run.id, local_time::shown(run.ended.0)),
+        several => {
+            let last = several.iter().map(|run| run.ended).max();
+            let last = last.map(|ended| local_time::shown(ended.0));
+            format!(
+                "{id}  {} runs of a sweep, the last ended {}",
+                several.len(),
+                last.unwrap_or_default()
+            )
+        }
+    };
+    groups.iter().map(line).collect()
 }
 
 /// The runs that clusters keep something of, by cluster; what was adopted is not ours to drop

@@ -1,6 +1,6 @@
 //! `tow ps`: lists runs, newest first.
 
-pub(crate) mod fold;
+mod fold;
 mod remote;
 
 use super::Report;
@@ -10,12 +10,13 @@ use crate::output::table::Table;
 use crate::output::{Paint, state_paint};
 use crate::runs::freshen::freshen;
 use towline_core::reason::{Cause, Outcome};
+use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::suggest::did_you_mean;
 use towline_core::time::{Moment, human_millis};
 use towline_core::{Error, Result};
-use towline_engine::history::{Filter, Target};
-use towline_wire::report::{Run, Runs, Time};
+use towline_engine::history::{Filter, History, Target};
+use towline_wire::report::{Run, Runs};
 
 /// List runs, newest first; a sweep is one row.
 #[derive(Debug, Clone, clap::Args)]
@@ -93,86 +94,71 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if let Some(name) = &args.cluster {
         context.check_cluster(name)?;
     }
-    let mut filter = filter(context, args)?;
+    let filter = filter(context, args)?;
     let Some(history) = context.maybe_history()? else {
         let report = Report::of(&Runs::default(), |_| String::new());
         let report = report.hint("no run yet; begin with: tow run echo hello");
         return Ok(with_workspaces(context, report));
     };
-    let mut records = history.list(&filter)?;
-    // Whoever asks for so many runs, or for the runs of one sweep, gets them one by one.
-    let folds = !context.json
-        && !args.all
-        && args.limit.is_none()
-        && args.run.is_none()
-        && records.iter().any(|record| record.sweep.is_some());
-    if folds {
-        filter.limit = Some(fold::LOOKED_AT);
-        records = history.list(&filter)?;
-    }
-    freshen(context, &history, &mut records)?;
-    // What ended meanwhile may not fit any more.
-    records
-        .retain(|record| filter.phases.is_empty() || filter.phases.contains(&record.state.phase));
+    // A reader who asks for so many runs, or for the runs of one sweep, gets them one by one.
+    let folds = !context.json && !args.all && args.limit.is_none() && args.run.is_none();
+    let report = if folds {
+        fold::list(context, &history, &filter)?
+    } else {
+        one_by_one(context, &history, &filter, args)?
+    };
+    Ok(with_workspaces(context, report))
+}
+
+fn one_by_one(
+    context: &Context,
+    history: &History,
+    filter: &Filter,
+    args: &Args,
+) -> Result<Report> {
+    let mut records = history.list(filter)?;
+    freshen(context, history, &mut records)?;
+    records.retain(|record| still_fits(filter, record));
     let is_cut = filter.limit.is_some_and(|limit| records.len() >= limit);
-    if is_cut && !folds {
+    if is_cut {
         records.truncate(limit_of(args));
     }
     let answer: Runs = records.iter().map(Run::from).collect();
-    let report = if folds {
-        folded(&answer)
-    } else {
-        one_by_one(&answer, is_cut)
-    };
-    Ok(with_workspaces(context, with_stale(report, &answer)))
-}
-
-fn one_by_one(answer: &Runs, is_cut: bool) -> Report {
-    let report = Report::of(answer, text);
+    let mut report = Report::of(&answer, text);
     if answer.runs.is_empty() {
-        report.hint("no run fits")
+        report = report.hint("no run fits");
     } else if is_cut {
-        report.hint(format!(
-            "{} shown; more with --limit N or --all",
-            answer.runs.len()
-        ))
-    } else {
-        report
+        report = report.hint(cut_hint(answer.runs.len()));
     }
+    Ok(with_stale(report, answer.runs.iter()))
 }
 
-/// For people alone: a sweep is one row.
-fn folded(answer: &Runs) -> Report {
-    let entries = fold::folded(&answer.runs);
-    let shown = &entries[..entries.len().min(DEFAULT_SHOWN_RUNS)];
-    let mut report = Report {
-        text: fold::text(shown),
-        ..Report::default()
-    };
-    if entries.is_empty() {
-        report = report.hint("no run fits");
-    }
-    if shown.iter().any(fold::Entry::is_sweep) {
-        report = report.hint("the runs of a sweep: tow ps ID; each run for itself: --all");
-    }
-    if entries.len() > DEFAULT_SHOWN_RUNS || answer.runs.len() >= fold::LOOKED_AT {
-        report = report.hint(format!(
-            "{} shown; more with --limit N or --all",
-            shown.len()
-        ));
+/// Whether a run fits that may have ended meanwhile.
+fn still_fits(filter: &Filter, record: &RunRecord) -> bool {
+    filter.phases.is_empty() || filter.phases.contains(&record.state.phase)
+}
+
+fn cut_hint(shown: usize) -> String {
+    format!("{shown} shown; more with --limit N or --all")
+}
+
+/// Adds a hint for each cluster of which what is shown is old.
+fn with_stale<'r>(mut report: Report, runs: impl Iterator<Item = &'r Run>) -> Report {
+    let mut seen: Vec<&str> = Vec::new();
+    for run in runs {
+        let (Some(since), Some(why)) = (run.stale_since, &run.stale) else {
+            continue;
+        };
+        if !seen.contains(&run.cluster.as_str()) {
+            seen.push(&run.cluster);
+            report = report.hint(format!(
+                "`?`: {} was last heard of at {}: {why}",
+                run.cluster,
+                crate::output::local_time::shown(since.0)
+            ));
+        }
     }
     report
-}
-
-fn with_stale(report: Report, answer: &Runs) -> Report {
-    stale(answer)
-        .into_iter()
-        .fold(report, |report, (cluster, since, why)| {
-            report.hint(format!(
-                "`?`: {cluster} was last heard of at {}: {why}",
-                crate::output::local_time::shown(since.0)
-            ))
-        })
 }
 
 /// Adds hints about failing backups of workspaces.
@@ -188,19 +174,6 @@ fn with_workspaces(context: &Context, report: Report) -> Report {
             failing.since, failing.why
         ))
     })
-}
-
-/// Clusters of which what is shown is old, each once.
-fn stale(answer: &Runs) -> Vec<(&str, Time, &str)> {
-    let mut seen: Vec<(&str, Time, &str)> = Vec::new();
-    for run in &answer.runs {
-        if let (Some(since), Some(why)) = (run.stale_since, &run.stale)
-            && !seen.iter().any(|(cluster, ..)| *cluster == run.cluster)
-        {
-            seen.push((&run.cluster, since, why));
-        }
-    }
-    seen
 }
 
 fn limit_of(args: &Args) -> usize {
@@ -268,14 +241,19 @@ fn new_table() -> Table {
     ])
 }
 
-/// The table of runs.
 fn text(answer: &Runs) -> String {
-    if answer.runs.is_empty() {
+    table(&answer.runs)
+}
+
+/// The table of runs; nothing if there is none.
+pub(crate) fn table<'r>(runs: impl IntoIterator<Item = &'r Run>) -> String {
+    let mut runs = runs.into_iter().peekable();
+    if runs.peek().is_none() {
         return String::new();
     }
     let now = towline_host::clock::now();
     let mut table = new_table();
-    for run in &answer.runs {
+    for run in runs {
         table.row(row(run, now));
     }
     table.render()
@@ -301,7 +279,7 @@ fn row(run: &Run, now: Moment) -> Vec<(String, Paint)> {
         (state_text(run), state_paint(run.state)),
         plain(above(1, run.attempt)),
         plain(above(0, run.gpus)),
-        plain(fold::elsewhere(run)),
+        plain(fold::elsewhere(&run.cluster)),
         (human_millis(now.since(run.created.0)), Paint::Quiet),
         plain(took),
         plain(run.parameters.to_string()),

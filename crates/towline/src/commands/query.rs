@@ -1,7 +1,7 @@
 //! `tow query`: the same as ACT's `a query`. It copies logs to `assets/<run>/` and shows the end of
 //! rank 0, the log paths and the record.
 
-use super::{Report, logs, ps};
+use super::{Report, ps};
 use crate::context::Context;
 use crate::output;
 use crate::output::local_time;
@@ -9,17 +9,20 @@ use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
 use std::path::{Path, PathBuf};
 use towline_core::cluster::LogSource;
+use towline_core::counts::PhaseCounts;
 use towline_core::record::RunRecord;
 use towline_core::time::human_millis;
-use towline_core::{Error, Result};
-use towline_wire::report::query::Queried;
+use towline_core::{Error, Result, RunId};
+use towline_engine::history::{History, Target};
+use towline_wire::report::query::{Queried, QueriedSweep};
 use towline_wire::report::{Run, Time};
 
-/// Fetch new log bytes to `assets/RUN/`, show the end of rank 0, the log paths and the record.
+/// Fetch new log bytes to `assets/RUN/`, show the end of rank 0, the log paths and the record; of a
+/// sweep, fetch those of every run and show a table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow query 60ce2fc7
-  tow q @
+  tow q @               of a sweep, the logs of every run
   tow q                 without a run: the list, like `tow ps`")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN")]
@@ -40,25 +43,73 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         return ps::run(context, &ps::Args::everything(args.limit));
     };
     let history = context.history()?;
-    let mut records = [logs::one_run(history.find_to_read(name)?)?];
+    let record = match history.find_to_read(name)? {
+        Target::Run(record) => *record,
+        Target::Sweep(id, runs) => return sweep(context, args, &history, id, runs),
+    };
+    let mut records = [record];
     freshen(context, &history, &mut records)?;
     let [record] = records;
     crate::runs::far::bring_logs(context, &history, &record.id)?;
-    let (paths, last_of_rank_0) = fetch_logs(context, args, &record)?;
+    let (logs, last_of_rank_0) = fetch_logs(context, args, &record)?;
     if let Some(path) = &last_of_rank_0
         && !context.json
     {
         print_end(path, args.lines)?;
     }
+    Ok(Report::of(&queried(&record, logs), text))
+}
+
+fn queried(record: &RunRecord, logs: Vec<String>) -> Queried {
     let ending = record.state.ending.as_ref();
-    let answer = Queried {
-        run: Run::from(&record),
+    Queried {
+        run: Run::from(record),
         result: ending
             .filter(|ending| ending.cause.is_some())
             .map(ToString::to_string),
-        logs: paths,
-    };
-    Ok(Report::of(&answer, text))
+        logs,
+    }
+}
+
+/// Fetches the logs of every run that has begun.
+fn sweep(
+    context: &Context,
+    args: &Args,
+    history: &History,
+    id: RunId,
+    mut records: Vec<RunRecord>,
+) -> Result<Report> {
+    freshen(context, history, &mut records)?;
+    let far = crate::runs::far::is_far(history, &records[0].id)?;
+    let mut runs = Vec::new();
+    for record in &records {
+        let mut logs = Vec::new();
+        if record.state.attempt > 0 {
+            if far {
+                crate::runs::far::bring_logs(context, history, &record.id)?;
+            }
+            (logs, _) = fetch_logs(context, args, record)?;
+        }
+        runs.push(queried(record, logs));
+    }
+    let states: PhaseCounts = records.iter().map(|run| run.state.phase).collect();
+    let hint = format!("what they printed: tow logs {}", id.short());
+    let answer = QueriedSweep { id, states, runs };
+    Ok(Report::of(&answer, sweep_text).hint(hint))
+}
+
+fn sweep_text(answer: &QueriedSweep) -> String {
+    let mut text = String::new();
+    if answer.runs.iter().any(|run| !run.logs.is_empty()) {
+        text += "log files:\n";
+        for path in answer.runs.iter().flat_map(|run| &run.logs) {
+            text += &format!("  {path}\n");
+        }
+    }
+    text += &format!("{:<12} {}\n", "status", answer.states);
+    text += &format!("{:<12} {}\n", "appID", answer.id);
+    text += &format!("{:<12} {}\n\n", "appID-s", answer.id.short());
+    text + &ps::table(answer.runs.iter().map(|queried| &queried.run))
 }
 
 /// Copies the new bytes of every log to `assets/RUN/`. Returns the paths, and that of rank 0's last

@@ -3,7 +3,9 @@
 use super::{Report, abort};
 use crate::context::Context;
 use crate::output;
+use crate::runs::freshen::freshen;
 use std::path::PathBuf;
+use towline_core::counts::PhaseCounts;
 use towline_core::job::{Job, Tier};
 use towline_core::plan::Plan;
 use towline_core::reason::Outcome;
@@ -23,14 +25,17 @@ use towline_wire::report::resubmit::{Repeat, Resubmitted};
 
 /// Submit the same command, code, size and environment again; the old run is aborted first.
 ///
-/// For a sweep, only the failed runs are submitted again, as one new sweep.
+/// For a sweep, the runs that failed, were cancelled or are lost are submitted again, as one new
+/// sweep.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow resubmit 60ce2fc7
   tow resubmit @ -n 4            with four GPUs
   tow resubmit @ --latest-code   with what lies in its folder now
   tow resubmit 60ce --to lab     on another cluster
-  tow resubmit @ --tier premium  where nobody evicts it")]
+  tow resubmit @ --tier premium  where nobody evicts it
+  tow resubmit 60ce --failed     of a sweep, what failed and not what you cancelled
+  tow resubmit 60ce --all        of a sweep, every run")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
@@ -46,7 +51,10 @@ pub(crate) struct Args {
     /// Use another tier: basic, standard or premium.
     #[arg(long, value_name = "TIER", value_parser = super::submit::parse_tier)]
     tier: Option<Tier>,
-    /// For a sweep: every run, not only the failed ones.
+    /// Only runs that failed or are lost, not those that were cancelled.
+    #[arg(long, conflicts_with = "all")]
+    failed: bool,
+    /// For a sweep: every run, also those that succeeded or have not ended.
     #[arg(long)]
     all: bool,
 }
@@ -110,7 +118,7 @@ struct Again {
 
 /// Makes the plan. The old runs are not touched yet.
 fn prepare(context: &Context, args: &Args, history: &History, target: Target) -> Result<Again> {
-    let again = chosen(&target, args.all)?;
+    let again = chosen(context, history, &target, args)?;
     let submission = history.submission_of(&again[0].id)?.ok_or_else(|| {
         Error::not_found(format!("the job of {} is not in the history", target.id()))
     })?;
@@ -291,24 +299,36 @@ fn same_environment(context: &Context, resolved: &Resolved) -> Result<Vec<(Strin
     Ok(environment)
 }
 
-/// For a sweep, the failed runs, unless all are wanted.
-fn chosen(target: &Target, all: bool) -> Result<Vec<RunRecord>> {
-    let Target::Sweep(id, runs) = target else {
-        return Ok(target.runs().to_vec());
-    };
-    let unfinished = |run: &&RunRecord| {
-        all || matches!(
-            run.state.phase,
-            Phase::Ended(Outcome::Failed | Outcome::Lost | Outcome::Cancelled)
-        )
-    };
-    let chosen: Vec<RunRecord> = runs.iter().filter(unfinished).cloned().collect();
-    if chosen.is_empty() {
-        return Err(
-            Error::refused(format!("no run of {id} failed")).hint("`--all` does every run again")
-        );
+/// The runs to submit again: of a sweep, those that did not end well, unless all are wanted.
+fn chosen(
+    context: &Context,
+    history: &History,
+    target: &Target,
+    args: &Args,
+) -> Result<Vec<RunRecord>> {
+    let is_sweep = matches!(target, Target::Sweep(..));
+    let mut runs = target.runs().to_vec();
+    freshen(context, history, &mut runs)?;
+    if args.all || !(is_sweep || args.failed) {
+        return Ok(runs);
     }
-    Ok(chosen)
+    let counts: PhaseCounts = runs.iter().map(|run| run.state.phase).collect();
+    runs.retain(|run| match run.state.phase {
+        Phase::Ended(Outcome::Failed | Outcome::Lost) => true,
+        Phase::Ended(Outcome::Cancelled) => !args.failed,
+        _ => false,
+    });
+    if !runs.is_empty() {
+        return Ok(runs);
+    }
+    let id = target.id();
+    Err(if is_sweep {
+        Error::refused(format!("no run of {id} failed: {counts}"))
+            .hint("`--all` does every run again")
+    } else {
+        Error::refused(format!("{id} has not failed: {counts}"))
+            .hint("without `--failed` it is done again all the same")
+    })
 }
 
 /// The combinations to run again, as a sweep of one axis: rows of values that change together.

@@ -1,19 +1,25 @@
-//! `tow show`: shows the record of a run.
+//! `tow show`: shows the record of a run, or that of a sweep with its runs.
 
-use super::{Report, logs, ps};
+mod sweep;
+
+use super::{Report, ps};
 use crate::context::Context;
 use crate::output::local_time;
 use crate::runs::freshen::freshen;
 use crate::runs::logfiles;
+use towline_core::event::Recorded;
 use towline_core::state::Native;
 use towline_core::{Result, RunId};
+use towline_engine::history::Target;
 use towline_wire::report::show::Shown;
 use towline_wire::report::{Attempt, Run, Time};
 
-/// Show everything about a run: its job, its place, its attempts and events.
+/// Show everything about a run: its job, its place, its attempts and events; of a sweep, what its
+/// runs share, and a table of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow show @
+  tow show 60ce --events      what happened, one line each
   tow show 60ce --json | jq .attempts")]
 pub(crate) struct Args {
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
@@ -25,7 +31,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let mut records = [logs::one_run(history.find_to_read(&args.run)?)?];
+    let record = match history.find_to_read(&args.run)? {
+        Target::Run(record) => *record,
+        Target::Sweep(id, runs) => {
+            return sweep::show(context, &history, id, runs, args.events);
+        }
+    };
+    let mut records = [record];
     freshen(context, &history, &mut records)?;
     let [record] = records;
     let submission = history.submission_of(&record.id)?;
@@ -73,26 +85,26 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             .collect(),
         events: history.events(&record.id)?,
     };
-    let text = if args.events { events } else { text };
-    Ok(Report::of(&shown, text))
+    Ok(if args.events {
+        Report::of(&shown, |shown| super::lines(&shown.events, event_line))
+    } else {
+        Report::of(&shown, text)
+    })
 }
 
-fn events(shown: &Shown) -> String {
-    let mut text = String::new();
-    for recorded in &shown.events {
-        text += &format!(
-            "{}  {}\n",
-            recorded.at,
-            serde_json::to_string(&recorded.event).unwrap_or_default()
-        );
-    }
-    text
+fn event_line(recorded: &Recorded) -> String {
+    format!(
+        "{}  {}",
+        recorded.at,
+        serde_json::to_string(&recorded.event).unwrap_or_default()
+    )
 }
 
 fn text(shown: &Shown) -> String {
     let mut page = Page::default();
     asked(&mut page, shown);
-    times(&mut page, &shown.run);
+    let run = &shown.run;
+    times(&mut page, run.created, run.started, run.ended);
     code(&mut page, shown);
     page.line("secrets", &shown.secrets.join(", "));
     page.line("folder", &shown.folder);
@@ -176,10 +188,10 @@ fn native_job(page: &mut Page, native: &Native, is_ended: bool) {
     }
 }
 
-fn times(page: &mut Page, run: &Run) {
-    page.line("created", &at(run.created));
-    page.line("started", &run.started.map(at).unwrap_or_default());
-    page.line("ended", &run.ended.map(at).unwrap_or_default());
+fn times(page: &mut Page, created: Time, started: Option<Time>, ended: Option<Time>) {
+    page.line("created", &at(created));
+    page.line("started", &started.map(at).unwrap_or_default());
+    page.line("ended", &ended.map(at).unwrap_or_default());
 }
 
 fn at(time: Time) -> String {
@@ -195,12 +207,15 @@ fn code(page: &mut Page, shown: &Shown) {
     page.maybe(workdir, shown.workdir.as_deref());
     page.maybe("code", shown.code.as_deref());
     page.maybe("snapshot", shown.snapshot.as_deref());
-    let dirty = if shown.dirty == Some(true) {
+    commit(page, shown.commit.as_deref(), shown.dirty);
+}
+
+fn commit(page: &mut Page, commit: Option<&str>, dirty: Option<bool>) {
+    let dirty = if dirty == Some(true) {
         " and changes on top"
     } else {
         ""
     };
-    let commit = shown.commit.as_deref();
     page.line(
         "commit",
         &commit

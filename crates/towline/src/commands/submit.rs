@@ -3,7 +3,7 @@
 use super::{Report, logs};
 use crate::context::Context;
 use crate::output;
-use crate::runs::follow::{Followed, View, follow};
+use crate::runs::follow::{Followed, Label, View, follow};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use towline_core::cluster::LogSource;
@@ -250,7 +250,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
     let [one] = prepared.plan.runs.as_slice() else {
         return Err(
             Error::usage("`tow run` shows one run; this is a sweep of several")
-                .hint("use `tow submit`, then `tow wait @`"),
+                .hint("use `tow submit`, then `tow logs -f @` or `tow wait @`"),
         );
     };
     let one = one.clone();
@@ -268,6 +268,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
         grep: None,
         follow: true,
         narrate: !context.json,
+        label: Label::None,
     };
     match follow(context, &view, RunState::default())? {
         Followed::Ended(state) => Ok(logs::ended_report(context, &one.id, &state)),

@@ -12,9 +12,11 @@ use towline_engine::history::{Filter, History};
 use towline_wire::report::{Run, Runs};
 
 /// Wait until runs have ended; exits with the first code that is not 0.
+///
+/// On a terminal a line says meanwhile how many runs are in which state.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  tow wait @                  the latest
+  tow wait @                  the latest; of a sweep, every run
   tow wait                    all that are not done yet
   tow wait 60ce --timeout 2h  at most two hours, then 124")]
 pub(crate) struct Args {

@@ -19,7 +19,6 @@ use towline_core::record::{Freshness, RunRecord};
 use towline_core::state::Phase;
 use towline_core::why::{Form, LogError};
 use towline_engine::history::{History, Target};
-use towline_wire::report::Run;
 use towline_wire::report::why::Why;
 
 /// Explain why a run waits or why it failed, and what to do next.
@@ -40,7 +39,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let target = history.find_to_read(&args.run)?;
     if let Target::Sweep(id, mut runs) = target {
         freshen(context, &history, &mut runs)?;
-        let runs: Vec<Run> = runs.iter().map(Run::from).collect();
         return Ok(sweep::explain(id, &runs));
     }
     let mut records = [logs::one_run(target)?];

@@ -12,6 +12,7 @@ pub(crate) mod table;
 use anstyle::{AnsiColor, Style};
 use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 use towline_core::quantity::Memory;
 use towline_core::visible::{visible, visible_json};
@@ -65,7 +66,13 @@ pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
 
 /// Prints a line for people on stderr. A failure is ignored, because there is nowhere to report it.
 pub(crate) fn status(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", shown(line));
+    let mut stderr = io::stderr().lock();
+    let cleared = if IS_DRAWN.swap(false, Ordering::Relaxed) {
+        CLEAR_LINE
+    } else {
+        ""
+    };
+    let _ = writeln!(stderr, "{cleared}{}", shown(line));
 }
 
 /// Prints a value for programs on stderr.
@@ -100,18 +107,21 @@ pub(crate) fn warn_once(line: &str) {
     }
 }
 
-/// Prints a lasting problem on its own line, also while a progress line is drawn.
+/// Prints a lasting problem.
 pub(crate) fn trouble(line: &str) {
-    if io::stderr().is_terminal() {
-        redraw("");
-    }
     status(&format!("warning: {line}"));
 }
+
+/// Goes to the begin of a terminal's line and clears it.
+const CLEAR_LINE: &str = "\r\x1b[2K";
+/// A progress line stands on stderr. The next status takes its place.
+static IS_DRAWN: AtomicBool = AtomicBool::new(false);
 
 /// Draws one line over the last one on stderr; an empty one clears it.
 pub(crate) fn redraw(line: &str) {
     let mut stderr = io::stderr().lock();
-    let _ = write!(stderr, "\r\x1b[2K{}", shown(line)).and_then(|()| stderr.flush());
+    IS_DRAWN.store(!line.is_empty(), Ordering::Relaxed);
+    let _ = write!(stderr, "{CLEAR_LINE}{}", shown(line)).and_then(|()| stderr.flush());
 }
 
 /// Whether there is a user at a terminal who can be asked.
@@ -173,6 +183,21 @@ pub(crate) fn stderr_has_colour() -> bool {
 pub(crate) fn stdout_knows_escapes() -> bool {
     io::stdout().is_terminal()
         && surroundings::variable_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The columns of the terminal on stderr in which a line can be drawn over; `None` if there is none.
+pub(crate) fn drawing_width() -> Option<usize> {
+    let knows_escapes = surroundings::variable_os("TERM").is_none_or(|term| term != "dumb");
+    if !io::stderr().is_terminal() || !knows_escapes {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stderr()).ok()?;
+    // A terminal that does not know its size says 0.
+    Some(
+        Some(size.ws_col as usize)
+            .filter(|width| *width > 0)
+            .unwrap_or(80),
+    )
 }
 
 fn allowed() -> bool {

@@ -4,12 +4,15 @@
 //! are read from the file itself, from the last position on. An attempt is over only when the
 //! history says so, and its logs are read once more after that: no byte is missed.
 
+mod crowd;
 mod lines;
+mod progress;
 mod waiting;
 
 use crate::context::Context;
 use crate::output;
 use crate::runs::loglines::Lines;
+pub(crate) use crowd::follow_all;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::inotify;
 use std::collections::{BTreeMap, HashMap};
@@ -41,6 +44,19 @@ pub(crate) struct View {
     pub(crate) follow: bool,
     /// Report the run's progress on stderr.
     pub(crate) narrate: bool,
+    pub(crate) label: Label,
+}
+
+/// How the lines of a run are told from those of other runs.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Label {
+    /// Not at all: there is one run.
+    #[default]
+    None,
+    /// A line above them. With a filter it is shown only if a line matches.
+    Heading(String),
+    /// A text before each line.
+    Prefix(String),
 }
 
 /// How following ended.
@@ -59,24 +75,10 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
     } else {
         None
     };
-    let mut follower = Follower {
-        context,
-        view,
-        state: known,
-        attempt: view.attempt.max(1),
-        offsets: HashMap::new(),
-        brought: 0,
-        partial: BTreeMap::new(),
-        draws_over: view.follow
-            && view.sources.len() > 1
-            && view.grep.is_none()
-            && !context.json
-            && output::stdout_knows_escapes(),
-        watch: None,
-        told: false,
-        begun: Instant::now(),
-        trouble: Trouble::default(),
-    };
+    let mut follower = Follower::new(context, view, known);
+    if view.grep.is_none() {
+        follower.show_heading()?;
+    }
     let mut daemon = if view.follow && !follower.state.phase.is_ended() {
         Some(follower.connect()?)
     } else {
@@ -91,25 +93,8 @@ pub(crate) fn follow(context: &Context, view: &View, known: RunState) -> Result<
             continue;
         }
         follower.watch_folder();
-        let over = follower.attempt_is_over();
-        if over {
-            follower.bring_last_bytes()?;
-        }
-        follower.drain()?;
-        if over {
-            follower.flush_partial_lines()?;
-            let last =
-                follower.state.phase.is_ended() && follower.attempt >= follower.state.attempt;
-            if last || view.one_attempt {
-                return Ok(Followed::Ended(Box::new(follower.state)));
-            }
-            if follower.state.attempt > follower.attempt {
-                follower.attempt += 1;
-                if view.narrate {
-                    output::status(&format!("attempt {} begins", follower.attempt));
-                }
-                continue;
-            }
+        if follower.advance()? {
+            return Ok(Followed::Ended(Box::new(follower.state)));
         }
         if !view.follow {
             follower.flush_partial_lines()?;
@@ -134,6 +119,27 @@ pub(crate) fn interrupts() -> Result<UnixStream> {
     Ok(ours)
 }
 
+/// Passes on the daemon's replies that have arrived. `false` if it hung up.
+fn hear_arrived(conversation: &mut Conversation, note: &mut dyn FnMut(Reply)) -> Result<bool> {
+    let lost = |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    loop {
+        while let Some(reply) = conversation.waiting().map_err(lost)? {
+            note(reply);
+        }
+        let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
+        if poll(&mut ready, Some(&at_once)).unwrap_or(0) == 0 {
+            return conversation.check().map(|()| true);
+        }
+        if !conversation.fill().unwrap_or(false) {
+            return Ok(false);
+        }
+    }
+}
+
 struct Follower<'a> {
     context: &'a Context,
     view: &'a View,
@@ -145,6 +151,7 @@ struct Follower<'a> {
     partial: BTreeMap<LogSource, Lines>,
     /// Several logs are shown on a terminal: progress bars are drawn one over the other.
     draws_over: bool,
+    has_heading: bool,
     watch: Option<OwnedFd>,
     /// The user was told that the run waits.
     told: bool,
@@ -192,7 +199,61 @@ impl Trouble {
     }
 }
 
-impl Follower<'_> {
+impl<'a> Follower<'a> {
+    fn new(context: &'a Context, view: &'a View, known: RunState) -> Self {
+        let has_several_logs = view.sources.len() > 1 || matches!(view.label, Label::Prefix(_));
+        Self {
+            context,
+            view,
+            state: known,
+            attempt: view.attempt.max(1),
+            offsets: HashMap::new(),
+            brought: 0,
+            partial: BTreeMap::new(),
+            draws_over: view.follow
+                && has_several_logs
+                && view.grep.is_none()
+                && !context.json
+                && output::stdout_knows_escapes(),
+            has_heading: false,
+            watch: None,
+            told: false,
+            begun: Instant::now(),
+            trouble: Trouble::default(),
+        }
+    }
+
+    /// Shows all new bytes, and goes on to the next attempt when one is over. `true` after the last
+    /// one.
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            let over = self.attempt_is_over();
+            if over {
+                self.bring_last_bytes()?;
+            }
+            self.drain()?;
+            if !over {
+                return Ok(false);
+            }
+            self.flush_partial_lines()?;
+            let last = self.state.phase.is_ended() && self.attempt >= self.state.attempt;
+            if last || self.view.one_attempt {
+                return Ok(true);
+            }
+            if self.state.attempt <= self.attempt {
+                return Ok(false);
+            }
+            self.attempt += 1;
+            if self.view.narrate {
+                let whose = match &self.view.label {
+                    Label::Prefix(run) => format!("{run}: "),
+                    _ => String::new(),
+                };
+                output::status(&format!("{whose}attempt {} begins", self.attempt));
+            }
+        }
+    }
+
     fn connect(&mut self) -> Result<Conversation> {
         let run = self.view.run.clone();
         let watch = || Request::Watch {
@@ -209,55 +270,32 @@ impl Follower<'_> {
 
     /// Handles the daemon's replies. `false` if it hung up before the run's end.
     fn hear(&mut self, conversation: &mut Conversation) -> Result<bool> {
-        let lost =
-            |error| Error::unreachable("the daemon's answer cannot be read").source_error(error);
-        loop {
-            match conversation.waiting().map_err(lost)? {
-                Some(reply) => self.note(reply),
-                None if self.state.phase.is_ended() => return Ok(true),
-                None => {}
-            }
-            let mut ready = [PollFd::new(conversation.stream(), PollFlags::IN)];
-            let none = Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            };
-            if poll(&mut ready, Some(&none)).unwrap_or(0) == 0 {
-                conversation
-                    .check()
-                    .map_err(|error| error.hint(format!("{} goes on", self.view.run)))?;
-                while let Some(reply) = conversation.waiting().map_err(lost)? {
-                    self.note(reply);
-                }
-                return Ok(true);
-            }
-            if !conversation.fill().unwrap_or(false) {
-                return Ok(self.state.phase.is_ended());
-            }
-        }
+        let view = self.view;
+        let goes_on = |error: Error| error.hint(format!("{} goes on", view.run));
+        let is_there =
+            hear_arrived(conversation, &mut |reply| self.note(reply)).map_err(goes_on)?;
+        Ok(is_there || self.state.phase.is_ended())
     }
 
     fn note(&mut self, reply: Reply) {
-        match reply {
-            Reply::State { state, .. } | Reply::Event { state, .. } => {
-                if self.view.narrate
-                    && state.held_until.is_some()
-                    && self.state.held_until.is_none()
-                {
-                    let until = state
-                        .held_until
-                        .map(crate::output::local_time::shown)
-                        .unwrap_or_default();
-                    output::status(&format!(
-                        "a rank failed; the nodes are kept for you until {until}: tow ssh \
-                            {0}    let them go: tow abort {0}",
-                        self.view.run.short()
-                    ));
-                }
-                self.state = state;
-            }
-            _ => {}
+        if let Reply::State { state, .. } | Reply::Event { state, .. } = reply {
+            self.note_state(state);
         }
+    }
+
+    fn note_state(&mut self, state: RunState) {
+        if self.view.narrate && state.held_until.is_some() && self.state.held_until.is_none() {
+            let until = state
+                .held_until
+                .map(crate::output::local_time::shown)
+                .unwrap_or_default();
+            output::status(&format!(
+                "a rank failed; the nodes are kept for you until {until}: tow ssh {0}    let them \
+                    go: tow abort {0}",
+                self.view.run.short()
+            ));
+        }
+        self.state = state;
     }
 
     /// Whether the logs of the current attempt are complete.

@@ -3,11 +3,12 @@
 //! goes on with the queue.
 
 use crate::context::Context;
-use towline_core::Result;
+use std::collections::HashMap;
 use towline_core::event::RunEvent;
 use towline_core::record::{Freshness, RunRecord};
 use towline_core::retry::{Next, after};
 use towline_core::state::{Step, reduce};
+use towline_core::{Result, RunId};
 use towline_engine::history::History;
 use towline_runner::journal;
 use towline_wire::layout::StateFolder;
@@ -18,15 +19,26 @@ pub(crate) fn freshen(
     history: &History,
     records: &mut [RunRecord],
 ) -> Result<()> {
-    if records.iter().all(|record| record.state.phase.is_ended()) {
+    freshen_each(context, history, records.iter_mut())
+}
+
+/// The same for records that are not in one slice.
+pub(crate) fn freshen_each<'r>(
+    context: &Context,
+    history: &History,
+    records: impl Iterator<Item = &'r mut RunRecord>,
+) -> Result<()> {
+    let mut active = records
+        .filter(|record| !record.state.phase.is_ended())
+        .peekable();
+    if active.peek().is_none() {
         return Ok(());
     }
     let state = context.state()?;
-    for record in records
-        .iter_mut()
-        .filter(|record| !record.state.phase.is_ended())
-    {
-        if record.cluster != "local" && crate::runs::far::is_far(history, &record.id)? {
+    // The runs of a sweep are all far or all here, so the plan is read once for all of them.
+    let mut far: HashMap<RunId, bool> = HashMap::new();
+    for record in active {
+        if record.cluster != "local" && is_far(history, record, &mut far)? {
             crate::runs::far::freshness(state, record);
         } else {
             freshen_one(state, history, record)?;
@@ -36,6 +48,16 @@ pub(crate) fn freshen(
         towline_client::nudge(state);
     }
     Ok(())
+}
+
+fn is_far(history: &History, record: &RunRecord, known: &mut HashMap<RunId, bool>) -> Result<bool> {
+    let submission = record.sweep.as_ref().unwrap_or(&record.id);
+    if let Some(is_far) = known.get(submission) {
+        return Ok(*is_far);
+    }
+    let is_far = crate::runs::far::is_far(history, &record.id)?;
+    known.insert(submission.clone(), is_far);
+    Ok(is_far)
 }
 
 fn freshen_one(state: &StateFolder, history: &History, record: &mut RunRecord) -> Result<()> {

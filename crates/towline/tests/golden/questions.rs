@@ -111,8 +111,12 @@ fn ask_runs(asked: &mut Asked) {
     asked.ask("show", &["show", &one]);
     asked.ask("show of a sweep's run", &["show", &format!("{sweep}-2")]);
     asked.ask("show --events", &["show", &one, "--events"]);
+    asked.ask("show of a sweep", &["show", &sweep, "--events"]);
+    asked.ask("query of a sweep", &["query", &sweep]);
     asked.ask("logs", &["logs", &one]);
     asked.ask("logs -f", &["logs", "-f", &one]);
+    asked.ask("logs of a sweep", &["logs", &sweep]);
+    asked.ask("logs -f of a sweep", &["logs", "-f", &sweep]);
     asked.ask("history", &["history"]);
     asked.ask("history RUN", &["history", &one]);
     asked.ask("diff", &["diff", &one, &other]);

@@ -148,3 +148,30 @@ fn long_ids_are_short_in_the_table_and_whole_for_programs() {
         .clone();
     assert!(is_long(snapshot["one"].as_str().unwrap()), "{snapshot}");
 }
+
+#[test]
+fn two_sweeps_differ_by_their_values_and_outcomes() {
+    let home = home();
+    let of = |values: &str| {
+        let command = "exit $((${{a}} / 3))";
+        ended(&home, &["--sweep", values, "sh", "-c", command])
+    };
+    let (one, other) = (of("a=1,2"), of("a=2,3,4"));
+    let json = home.tow(["diff", &one, &other, "--json"]).ok().json();
+    assert_eq!((&json["one"], &json["other"]), (&json!(one), &json!(other)));
+    assert_eq!(
+        json["differences"],
+        json!([
+            {"what": "runs", "one": "2", "other": "3"},
+            {"what": "state", "one": "2 succeeded", "other": "2 failed, 1 succeeded"},
+            {"what": "value a", "one": "1, 2", "other": "2, 3, 4"},
+        ])
+    );
+    let run = home.tow(["diff", &one, &format!("{one}-2"), "--json"]).ok();
+    assert_eq!(
+        what(&run.json()),
+        ["command", "ending", "runs", "state", "value a"]
+    );
+    let same = home.tow(["diff", "@-1", &one]).ok();
+    assert_eq!(same.stderr.trim(), "they do not differ");
+}

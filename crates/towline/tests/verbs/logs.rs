@@ -1,6 +1,6 @@
 //! `tow logs`: bytes as they were written.
 
-use super::{busy_home, ended, finish, gate, home, read_until, send};
+use super::{busy_home, ended, finish, gate, home, read_until, send, spawn_in_terminal};
 use rustix::process::Signal;
 use serde_json::Value;
 use towline_testkit::until;
@@ -400,26 +400,7 @@ fn progress_bars_of_several_ranks_are_shown_as_they_are_drawn() {
         .ok()
         .id();
     home.wait_for_state(&id, "running");
-    let tow = home.command(["logs", "-f", &id, "--rank", "all"]);
-    let line = std::iter::once(tow.get_program())
-        .chain(tow.get_args())
-        .map(|word| word.to_str().unwrap().to_owned())
-        .collect::<Vec<_>>()
-        .join(" ");
-    let mut terminal = std::process::Command::new("script");
-    terminal
-        .args(["-qefc", &line, "/dev/null"])
-        .current_dir(home.project())
-        .env_clear()
-        .envs(
-            tow.get_envs()
-                .filter_map(|(name, value)| Some((name, value?))),
-        );
-    let mut child = terminal
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = spawn_in_terminal(&home, &["logs", "-f", &id, "--rank", "all"]);
     let mut seen = read_until(&mut child, "[0] 10%");
     if !String::from_utf8_lossy(&seen).contains("[1] 10%") {
         seen.extend(read_until(&mut child, "[1] 10%"));
@@ -430,22 +411,4 @@ fn progress_bars_of_several_ranks_are_shown_as_they_are_drawn() {
         all.contains("[0] 20%") && all.contains("[1] 20%"),
         "{all:?}"
     );
-}
-
-#[test]
-fn of_a_sweep_it_says_which_runs_there_are() {
-    let home = home();
-    let id = ended(&home, &["--sweep", "a=0,1,2", "sh", "-c", "exit ${{a}}"]);
-    for verb in ["logs", "show"] {
-        let refused = home.tow([verb, &id]);
-        assert_eq!(refused.code, 122, "{verb}");
-        let short = super::short(&id);
-        assert!(
-            refused
-                .stderr
-                .contains(&format!("failed {short}-2, {short}-3; succeeded {short}-1")),
-            "{verb}: {}",
-            refused.stderr
-        );
-    }
 }

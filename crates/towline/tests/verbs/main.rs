@@ -34,6 +34,7 @@ mod show;
 mod ssh;
 mod submit;
 mod sweep;
+mod sweep_logs;
 mod trust;
 mod unreadable;
 mod wait;
@@ -169,6 +170,26 @@ fn read_until(child: &mut Child, text: &str) -> Vec<u8> {
         seen.push(byte[0]);
     }
     seen
+}
+
+/// Starts `tow` in a terminal. What it prints on stdout and stderr comes together.
+fn spawn_in_terminal(home: &Home, words: &[&str]) -> Child {
+    let tow = home.command(words);
+    let line = std::iter::once(tow.get_program())
+        .chain(tow.get_args())
+        .map(|word| word.to_str().unwrap().to_owned())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let variables = tow.get_envs();
+    std::process::Command::new("script")
+        .args(["-qefc", &line, "/dev/null"])
+        .current_dir(home.project())
+        .env_clear()
+        .envs(variables.filter_map(|(name, value)| Some((name, value?))))
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 /// Waits for a spawned `tow`; `before` is what was read of its stdout already.

@@ -136,3 +136,27 @@ fn without_any_run() {
     assert_eq!(home.tow(["prune", "--json"]).ok().json()["runs"], json!([]));
     assert!(!home.path("state/towline").exists());
 }
+
+#[test]
+fn the_runs_of_a_sweep_are_one_line_of_the_plan() {
+    let home = home();
+    let alone = ended(&home, &["true"]);
+    let sweep = ended(&home, &["--sweep", "a=1-30", "true"]);
+    let last = ended(&home, &["true"]);
+    old(&home, 32);
+    let plan = home.tow(["prune", "--older-than", "1s"]).ok().stdout;
+    let lines: Vec<&str> = plan.lines().collect();
+    assert!(lines[0].starts_with("would remove 32 run(s)"), "{plan}");
+    assert_eq!(lines.len(), 4, "{plan}");
+    for (line, begin) in lines[1..].iter().zip([
+        format!("  {alone}  ended "),
+        format!("  {sweep}  30 runs of a sweep, the last ended "),
+        format!("  {last}  ended "),
+    ]) {
+        assert!(line.starts_with(&begin), "{plan}");
+    }
+    let json = home.tow(["prune", "--older-than", "1s", "--json"]).ok();
+    let details = &json.json()["details"];
+    assert!(details[0].get("sweep").is_none(), "{details}");
+    assert_eq!(details[1]["sweep"], sweep.as_str());
+}

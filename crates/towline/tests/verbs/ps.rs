@@ -454,3 +454,73 @@ fn a_sweep_is_one_row_with_its_counts() {
         "{json}"
     );
 }
+
+#[test]
+fn a_sweep_is_counted_by_its_journals_while_the_daemon_hangs() {
+    let home = home();
+    home.configure("clusters:\n  local: {kind: local, cpus: 3}\n");
+    let command = format!("{}; exit 3", gate("go-${{a}}"));
+    let sweep = home
+        .tow(["submit", "--sweep", "a=1-4", "sh", "-c", &command])
+        .ok()
+        .id();
+    for number in 1..=3 {
+        home.wait_for_state(&format!("{sweep}-{number}"), "running");
+    }
+    let daemon = home.daemon().unwrap();
+    towline_host::process::signal(daemon, rustix::process::Signal::STOP);
+    home.write("go-2", "");
+    let row = |words: &[&str]| {
+        let shown = home.tow([&["ps"], words].concat()).ok().stdout;
+        shown.lines().nth(1).unwrap_or_default().to_owned()
+    };
+    until("the second run to end by its journal", || {
+        row(&[])
+            .contains("1 failed, 2 running, 1 queued")
+            .then_some(())
+    });
+    assert_matches(&row(&["--state", "running"]), r" 2 running +.* 2 runs ");
+    home.write("go-1", "");
+    home.write("go-3", "");
+    until("the others to end by their journals", || {
+        row(&[]).contains("3 failed, 1 queued").then_some(())
+    });
+    assert_eq!(row(&["--state", "running"]), "", "none is left of them");
+    assert_matches(
+        &row(&["--state", "queued,running"]),
+        &format!(r"\A{}-4 +sh +queued ", short(&sweep)),
+    );
+    towline_host::process::signal(daemon, rustix::process::Signal::CONT);
+}
+
+#[test]
+fn a_sweep_that_fits_by_one_run_is_that_run() {
+    let home = home();
+    let words = ["--sweep", "a=0-2", "sh", "-c", "exit $((${{a}} / 2))"];
+    let sweep = ended(&home, &words);
+    let shown = home.tow(["ps", "--state", "failed"]).ok();
+    let row = shown.stdout.lines().nth(1).unwrap();
+    assert_matches(row, &format!(r"\A{}-3 +sh +failed \(1\) ", short(&sweep)));
+    let shown = home.tow(["ps", "--state", "succeeded"]).ok();
+    let row = shown.stdout.lines().nth(1).unwrap();
+    assert_matches(
+        row,
+        &format!(r"\A{} +sh +2 succeeded +.* 2 runs ", short(&sweep)),
+    );
+}
+
+#[test]
+fn more_sweeps_than_fit_are_cut_and_said() {
+    let home = home();
+    let mut sweeps = Vec::new();
+    for _ in 0..51 {
+        sweeps.push(home.tow(["submit", "--sweep", "a=1,2", "true"]).ok().id());
+    }
+    home.tow(["wait"]);
+    let shown = home.tow(["ps"]).ok();
+    let rows: Vec<&str> = shown.stdout.lines().skip(1).collect();
+    assert_eq!(rows.len(), 50, "{}", shown.stdout);
+    assert!(rows[0].starts_with(short(&sweeps[50])), "{}", shown.stdout);
+    assert!(rows[49].starts_with(short(&sweeps[1])), "{}", shown.stdout);
+    assert!(shown.stderr.contains("50 shown; more"), "{}", shown.stderr);
+}

@@ -158,3 +158,46 @@ fn raw_bytes_stay_raw() {
         output.stdout
     );
 }
+
+#[test]
+fn of_a_sweep_the_logs_of_every_run_come() {
+    let home = home();
+    let words = [
+        "--sweep",
+        "a=1-3",
+        "sh",
+        "-c",
+        "echo ${{a}}; exit $((${{a}} / 3))",
+    ];
+    let sweep = ended(&home, &words);
+    let output = home.tow(["query", &sweep]).ok();
+    for number in 1..=3 {
+        let run = format!("{sweep}-{number}");
+        let file = home.project().join("assets").join(run);
+        let file = file.join("attempt-1.rank-0.log");
+        assert_eq!(fs::read_to_string(&file).unwrap(), format!("{number}\n"));
+        assert!(
+            output.stdout.contains(&file.display().to_string()),
+            "{}",
+            output.stdout
+        );
+    }
+    assert!(
+        output
+            .stdout
+            .contains("status       1 failed, 2 succeeded\n")
+            && output.stdout.contains(&format!("appID        {sweep}\n")),
+        "{}",
+        output.stdout
+    );
+    let json = home.tow(["query", &sweep, "--json"]).ok().json();
+    assert_eq!(json["id"], sweep.as_str());
+    assert_eq!(
+        json["states"],
+        serde_json::json!({"failed": 1, "succeeded": 2})
+    );
+    for run in json["runs"].as_array().unwrap() {
+        assert_is_run(run);
+        assert_eq!(run["logs"].as_array().unwrap().len(), 1);
+    }
+}

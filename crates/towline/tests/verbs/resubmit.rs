@@ -200,3 +200,44 @@ fn several_at_once_and_for_programs() {
     assert_eq!(ids(&listed), new);
     home.tow(["wait"]).ok();
 }
+
+#[test]
+fn only_what_failed_and_not_what_was_cancelled() {
+    let (home, holder) = busy_home();
+    let words = ["--sweep", "a=0,3,4", "sh", "-c", "exit ${{a}}"];
+    let sweep = home.tow([&["submit"][..], &words].concat()).ok().id();
+    home.tow(["abort", "--wait", &format!("{sweep}-3")]).ok();
+    home.tow(["abort", "--wait", &holder]).ok();
+    home.tow(["wait", &sweep]);
+    let why = home.tow(["why", &sweep]).ok().stdout;
+    let next = format!("tow resubmit {} --failed", super::short(&sweep));
+    assert!(why.contains(&next), "{why}");
+    let values = |id: &str| -> Vec<String> {
+        let mut runs = runs(&home, &[id]);
+        runs.reverse();
+        runs.iter()
+            .map(|run| run["parameters"]["a"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let failed = home.tow(["resubmit", &sweep, "--failed"]).ok().id();
+    assert_eq!(values(&failed), ["3"]);
+    let unwell = home.tow(["resubmit", &sweep]).ok().id();
+    assert_eq!(values(&unwell), ["3", "4"]);
+    home.tow(["wait", &failed, &unwell]);
+    for words in [
+        &["resubmit", &sweep, "--failed", "--all"][..],
+        &["resubmit", &format!("{sweep}-1"), "--failed"],
+    ] {
+        let before = runs(&home, &["--all"]).len();
+        let refused = home.tow(words);
+        assert!(matches!(refused.code, 120 | 123), "{words:?}");
+        assert_eq!(runs(&home, &["--all"]).len(), before, "{words:?}");
+    }
+    let refused = home.tow(["resubmit", &format!("{sweep}-1"), "--failed"]);
+    assert_eq!(refused.code, 123);
+    assert!(
+        refused.stderr.contains("has not failed: 1 succeeded"),
+        "{}",
+        refused.stderr
+    );
+}

@@ -136,3 +136,94 @@ fn people_see_their_own_time_and_programs_utc() {
         r"\d\d:\d\d:\d\d \+0500 +file",
     );
 }
+
+#[test]
+fn a_sweep_is_one_record_and_a_table_of_its_runs() {
+    let home = home();
+    let words = [
+        "--name",
+        "fit-${{lr}}",
+        "--experiment",
+        "hoi",
+        "--tag",
+        "vitl",
+        "--sweep",
+        "lr=0.1,0.2",
+        "--sweep",
+        "(bs,acc)=(8,4),(16,2)",
+        "sh",
+        "-c",
+        "[ ${{bs}} = 8 ] || exit 3",
+    ];
+    let sweep = ended(&home, &words);
+    let shown = home.tow(["show", &sweep]).ok();
+    let (record, table) = shown.stdout.split_once("\n\n").unwrap();
+    for (name, value) in [
+        ("sweep", sweep.as_str()),
+        ("name", "fit-${{lr}}"),
+        ("runs", "4: 2 failed, 2 succeeded"),
+        ("values", "lr = 0.1, 0.2"),
+        ("values", "(bs, acc) = (8, 4), (16, 2)"),
+        ("experiment", "hoi"),
+        ("tags", "vitl"),
+    ] {
+        let line = format!("{name:<11} {value}");
+        assert!(
+            record.lines().any(|known| known == line),
+            "no {line:?} in\n{record}"
+        );
+    }
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert_eq!(rows.len(), 4, "{table}");
+    for (row, number) in rows.iter().zip(1..) {
+        let begin = format!("{}-{number} ", super::short(&sweep));
+        assert!(row.starts_with(&begin), "in their order: {table}");
+    }
+    let json = home.tow(["show", &sweep, "--json"]).ok().json();
+    assert_eq!(
+        (&json["id"], &json["states"], &json["name"]),
+        (
+            &json!(sweep),
+            &json!({"failed": 2, "succeeded": 2}),
+            &json!("fit-${{lr}}")
+        )
+    );
+    assert_eq!(json["runs"].as_array().unwrap().len(), 4);
+    json["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .for_each(assert_is_run);
+    assert_eq!(json["job"]["experiment"], "hoi");
+    let moments: Vec<&str> = ["created", "started", "ended"]
+        .iter()
+        .map(|key| json[key].as_str().unwrap())
+        .collect();
+    assert!(moments.is_sorted(), "{moments:?}");
+    assert!(json.get("events").is_none(), "only if asked for");
+}
+
+#[test]
+fn events_of_a_sweep_say_whose_they_are() {
+    let home = home();
+    let sweep = ended(&home, &["--sweep", "a=1,2", "true"]);
+    let shown = home.tow(["show", &sweep, "--events"]).ok();
+    let short = super::short(&sweep);
+    for number in 1..=2 {
+        let of_run = format!("{short}-{number}  ");
+        let own = shown
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with(&of_run));
+        assert!(own.clone().count() >= 3, "{}", shown.stdout);
+        assert!(own.last().unwrap().contains("ended"), "{}", shown.stdout);
+    }
+    let json = home.tow(["show", &sweep, "--events", "--json"]).ok().json();
+    let runs: Vec<&str> = json["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["run"].as_str().unwrap())
+        .collect();
+    assert!(runs.is_sorted() && runs.len() >= 6, "{runs:?}");
+}

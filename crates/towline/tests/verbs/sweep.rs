@@ -158,18 +158,23 @@ fn one_run_of_a_sweep_can_be_named() {
 }
 
 #[test]
-fn verbs_that_show_one_run_say_which_ones_there_are() {
+fn verbs_that_need_one_run_say_which_ones_there_are() {
     let home = home();
-    let sweep = ended(&home, &["--sweep", "a=1,2", "true"]);
-    for verb in ["logs", "show", "query"] {
-        let output = home.tow([verb, &sweep]);
-        assert_eq!((output.code, output.stdout.as_str()), (122, ""), "{verb}");
+    let sweep = ended(&home, &["--sweep", "a=0,1,2", "sh", "-c", "exit ${{a}}"]);
+    let short = super::short(&sweep);
+    for words in [&["ssh", &sweep][..], &["port", &sweep, "8888"]] {
+        let output = home.tow(words);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (122, ""),
+            "{words:?}"
+        );
         assert!(
-            output.stderr.contains("sweep of 2 runs")
+            output.stderr.contains("sweep of 3 runs")
                 && output
                     .stderr
-                    .contains(&format!("{}-1", &sweep[sweep.len() - 5..])),
-            "{verb}: {}",
+                    .contains(&format!("failed {short}-2, {short}-3; succeeded {short}-1")),
+            "{words:?}: {}",
             output.stderr
         );
     }

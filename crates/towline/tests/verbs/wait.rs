@@ -206,3 +206,42 @@ fn a_run_that_ends_at_that_very_moment_has_ended() {
         }
     }
 }
+
+#[test]
+fn a_terminal_shows_how_the_runs_stand_and_programs_see_nothing() {
+    let home = home();
+    home.configure("clusters:\n  local: {kind: local, cpus: 1}\n");
+    let command = format!("{}; exit $((${{{{a}}}} / 2))", gate("go"));
+    let sweep = home
+        .tow(["submit", "--sweep", "a=1,2", "sh", "-c", &command])
+        .ok()
+        .id();
+    home.wait_for_state(&format!("{sweep}-1"), "running");
+    let mut terminal = super::spawn_in_terminal(&home, &["wait", &sweep]);
+    let mut quiet = super::spawn_in_terminal(&home, &["wait", &sweep, "--json"]);
+    let piped = home.spawn(["wait", &sweep]);
+    let mut seen = super::read_until(&mut terminal, "waiting: 1 running, 1 queued; 0.");
+    // The time goes on while nothing happens.
+    seen.extend(super::read_until(
+        &mut terminal,
+        "\r\x1b[2Kwaiting: 1 running, 1 queued; 2.",
+    ));
+    home.write("go", "");
+    let shown = finish(terminal, seen);
+    assert_eq!(shown.code, 1, "{}", shown.stdout);
+    let end = shown.stdout.rsplit("\r\x1b[2K").next().unwrap();
+    assert!(
+        end.starts_with(&format!("{sweep}-1 succeeded\r\n{sweep}-2 failed\r\n"))
+            && !end.contains("waiting"),
+        "the line is cleared: {:?}",
+        shown.stdout
+    );
+    let first = super::read_until(&mut quiet, "}\r\n");
+    let quiet = finish(quiet, first).stdout;
+    assert!(quiet.starts_with("{\"runs\":["), "{quiet}");
+    let piped = finish(piped, Vec::new());
+    assert_eq!(
+        piped.stderr.trim(),
+        format!("{sweep}-2 failed: rank 0 left with code 1; code 1")
+    );
+}

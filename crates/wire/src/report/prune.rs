@@ -31,4 +31,7 @@ pub struct OldRun {
     pub id: RunId,
     /// When it ended.
     pub ended: Time,
+    /// The sweep that it belongs to. Absent if it is no run of a sweep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<RunId>,
 }

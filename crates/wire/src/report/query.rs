@@ -1,8 +1,10 @@
-//! The answer of `tow query RUN`. Without a run, `tow query` prints [`super::run::Runs`].
+//! The answers of `tow query RUN`. Without a run, `tow query` prints [`super::run::Runs`].
 
 use super::run::Run;
 use schemars::JsonSchema;
 use serde::Serialize;
+use towline_core::RunId;
+use towline_core::counts::PhaseCounts;
 
 /// A run, and where its logs are now.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -16,4 +18,15 @@ pub struct Queried {
     pub result: Option<String>,
     /// The files that its logs were copied to.
     pub logs: Vec<String>,
+}
+
+/// A sweep, and where the logs of its runs are now.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct QueriedSweep {
+    /// The sweep.
+    pub id: RunId,
+    /// How many runs are in which state.
+    pub states: PhaseCounts,
+    /// Its runs, in their order.
+    pub runs: Vec<Queried>,
 }

@@ -4,6 +4,7 @@ use crate::daemon::Explanation;
 use schemars::JsonSchema;
 use serde::Serialize;
 use towline_core::RunId;
+use towline_core::counts::PhaseCounts;
 use towline_core::why::LogError;
 
 /// Why a run waits, or why it failed, and what to do next.
@@ -51,6 +52,8 @@ pub struct WhySweep {
     pub id: RunId,
     /// How many runs are in which state, in one sentence.
     pub summary: String,
+    /// How many runs are in which state.
+    pub states: PhaseCounts,
     /// Its failures, those with the same end together, the largest group first.
     pub failures: Vec<FailureGroup>,
     /// What to do next: a sentence or a command.

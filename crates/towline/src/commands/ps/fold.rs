@@ -1,141 +1,178 @@
-//! A sweep as one row of `tow ps`: how many of its runs are in which state.
+//! `tow ps` for people: a sweep is one row, which says how many of its runs are in which state.
 
-use super::{LONGEST_NAME, new_table, row};
+use super::{DEFAULT_SHOWN_RUNS, LONGEST_NAME, Report, cut_hint, new_table, row, still_fits};
+use super::{freshen, with_stale};
+use crate::context::Context;
 use crate::output::columns;
 use crate::output::{Paint, state_paint};
-use std::collections::BTreeMap;
-use towline_core::RunId;
+use crate::runs::freshen::freshen_each;
+use towline_core::Result;
+use towline_core::record::{Freshness, RunRecord};
+use towline_core::state::Phase;
 use towline_core::time::{Moment, human_millis};
+use towline_engine::history::{Entry, Filter, History, SweepEntry};
 use towline_wire::report::Run;
 
-/// How many runs are read for one page of rows, because a sweep may have many.
-pub(super) const LOOKED_AT: usize = 2_000;
-
-/// States in the order of interest.
-pub(crate) const STATES: [&str; 9] = [
-    "failed",
-    "lost",
-    "running",
-    "queued",
-    "submitting",
-    "staging",
-    "drafted",
-    "cancelled",
-    "succeeded",
-];
-
-/// One run, or the listed runs of a sweep.
-pub(super) enum Entry<'a> {
-    Run(&'a Run),
-    Sweep(&'a RunId, Vec<&'a Run>),
+/// The newest runs and sweeps that fit.
+pub(super) fn list(context: &Context, history: &History, filter: &Filter) -> Result<Report> {
+    let mut entries = history.entries(filter)?;
+    // One more than is shown tells whether there are more.
+    let is_cut = entries.len() > DEFAULT_SHOWN_RUNS;
+    entries.truncate(DEFAULT_SHOWN_RUNS);
+    let entries = fresh(context, history, filter, entries)?;
+    let mut report = Report {
+        text: text(&entries),
+        ..Report::default()
+    };
+    if entries.is_empty() {
+        report = report.hint("no run fits");
+    }
+    if entries.iter().any(|entry| matches!(entry, Entry::Sweep(_))) {
+        report = report.hint("the runs of a sweep: tow ps ID; each run for itself: --all");
+    }
+    if is_cut {
+        report = report.hint(cut_hint(entries.len()));
+    }
+    let stale: Vec<Run> = entries
+        .iter()
+        .flat_map(active)
+        .filter(|run| run.freshness != Freshness::Fresh)
+        .map(Run::from)
+        .collect();
+    Ok(with_stale(report, stale.iter()))
 }
 
-/// The runs in their order, each sweep where its first run is.
-pub(super) fn folded(runs: &[Run]) -> Vec<Entry<'_>> {
-    let mut of_sweep: BTreeMap<&RunId, Vec<&Run>> = BTreeMap::new();
-    for run in runs {
-        if let Some(sweep) = &run.sweep {
-            of_sweep.entry(sweep).or_default().push(run);
+/// The runs of an entry that may have changed since the history was written.
+fn active(entry: &Entry) -> &[RunRecord] {
+    match entry {
+        Entry::Run(run) => std::slice::from_ref(run),
+        Entry::Sweep(sweep) => &sweep.active,
+    }
+}
+
+/// Brings entries up to date. An entry of which nothing fits any more is left out.
+fn fresh(
+    context: &Context,
+    history: &History,
+    filter: &Filter,
+    mut entries: Vec<Entry>,
+) -> Result<Vec<Entry>> {
+    let uncounted = |sweep: &mut SweepEntry| {
+        for run in &sweep.active {
+            sweep.counts.remove(run.state.phase, 1);
+        }
+    };
+    for entry in &mut entries {
+        if let Entry::Sweep(sweep) = entry {
+            uncounted(sweep);
         }
     }
-    let mut entries = Vec::new();
-    for run in runs {
-        match &run.sweep {
-            None => entries.push(Entry::Run(run)),
-            Some(sweep) => match of_sweep.remove(sweep) {
-                Some(runs) if runs.len() > 1 => entries.push(Entry::Sweep(sweep, runs)),
-                Some(_) => entries.push(Entry::Run(run)),
-                None => {}
-            },
+    let runs = entries.iter_mut().flat_map(|entry| match entry {
+        Entry::Run(run) => std::slice::from_mut(run.as_mut()),
+        Entry::Sweep(sweep) => &mut sweep.active,
+    });
+    freshen_each(context, history, runs)?;
+    let mut fresh = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::Run(run) if still_fits(filter, &run) => fresh.push(Entry::Run(run)),
+            Entry::Run(_) => {}
+            Entry::Sweep(mut sweep) => {
+                count_again(&mut sweep, filter);
+                match sweep.counts.total() {
+                    0 => {}
+                    1 => fresh.extend(only_run(context, history, filter, &sweep)?),
+                    _ => fresh.push(Entry::Sweep(sweep)),
+                }
+            }
         }
     }
-    entries
+    Ok(fresh)
+}
+
+/// Counts the active runs in the states that they are in now.
+fn count_again(sweep: &mut SweepEntry, filter: &Filter) {
+    for run in &sweep.active {
+        if still_fits(filter, run) {
+            sweep.counts.add(run.state.phase, 1);
+            sweep.started = [sweep.started, run.started].into_iter().flatten().min();
+            sweep.ended = sweep.ended.max(run.ended);
+        }
+    }
+}
+
+/// The one run of a sweep that still fits.
+fn only_run(
+    context: &Context,
+    history: &History,
+    filter: &Filter,
+    sweep: &SweepEntry,
+) -> Result<Option<Entry>> {
+    let mut records = history.list(&Filter {
+        submission: Some(sweep.id.clone()),
+        limit: None,
+        ..filter.clone()
+    })?;
+    freshen(context, history, &mut records)?;
+    let run = records.into_iter().find(|run| still_fits(filter, run));
+    Ok(run.map(|run| Entry::Run(Box::new(run))))
 }
 
 /// The table of runs and sweeps.
-pub(super) fn text(entries: &[Entry<'_>]) -> String {
+fn text(entries: &[Entry]) -> String {
     if entries.is_empty() {
         return String::new();
     }
     let now = towline_host::clock::now();
     let mut table = new_table();
     for entry in entries {
-        table.row(entry.row(now));
+        table.row(match entry {
+            Entry::Run(run) => row(&Run::from(run.as_ref()), now),
+            Entry::Sweep(sweep) => sweep_row(sweep, now),
+        });
     }
     table.render()
 }
 
-impl Entry<'_> {
-    pub(super) const fn is_sweep(&self) -> bool {
-        matches!(self, Self::Sweep(..))
-    }
-
-    fn row(&self, now: Moment) -> Vec<(String, Paint)> {
-        match self {
-            Self::Run(run) => row(run, now),
-            Self::Sweep(sweep, runs) => sweep_row(sweep, runs, now),
-        }
-    }
-}
-
-fn sweep_row(sweep: &RunId, runs: &[&Run], now: Moment) -> Vec<(String, Paint)> {
+fn sweep_row(sweep: &SweepEntry, now: Moment) -> Vec<(String, Paint)> {
     let plain = |text: String| (text, Paint::Plain);
-    let first = runs[runs.len() - 1];
-    let worst = STATES
-        .into_iter()
-        .find(|word| runs.iter().any(|run| run.state == *word))
-        .unwrap_or_default();
-    let gpus: u32 = runs
-        .iter()
-        .filter(|run| !run.is_ended())
-        .map(|run| run.gpus)
-        .sum();
-    let created = runs.iter().map(|run| run.created.0).min().unwrap_or(now);
-    let ended = runs
-        .iter()
-        .map(|run| run.ended.map(|ended| ended.0))
-        .collect::<Option<Vec<_>>>()
-        .and_then(|ended| ended.into_iter().max());
-    let started = runs.iter().filter_map(|run| run.started).min();
-    let took = started
-        .map(|started| human_millis(ended.unwrap_or(now).since(started.0)))
+    let (first, counts) = (&sweep.first, &sweep.counts);
+    let worst = counts.worst().map(Phase::word).unwrap_or_default();
+    let gpus = u64::from(first.gpus) * counts.active();
+    let ended = sweep.ended.filter(|_| counts.active() == 0);
+    let is_fresh = |run: &RunRecord| run.freshness == Freshness::Fresh;
+    let mark = if sweep.active.iter().all(is_fresh) {
+        ""
+    } else {
+        "?"
+    };
+    let took = sweep
+        .started
+        .map(|started| human_millis(ended.unwrap_or(now).since(started)))
         .unwrap_or_default();
     vec![
-        (sweep.short().to_owned(), Paint::Bold),
+        (sweep.id.short().to_owned(), Paint::Bold),
         plain(columns::cut(&first.name, LONGEST_NAME)),
-        (counted(runs), state_paint(worst)),
+        (format!("{counts}{mark}"), state_paint(worst)),
         plain(String::new()),
         plain(if gpus > 0 {
             gpus.to_string()
         } else {
             String::new()
         }),
-        plain(elsewhere(first)),
-        (human_millis(now.since(created)), Paint::Quiet),
+        plain(elsewhere(&first.cluster)),
+        (human_millis(now.since(first.created)), Paint::Quiet),
         plain(took),
-        plain(format!("{} runs", runs.len())),
+        plain(format!("{} runs", counts.total())),
         (first.command.clone(), Paint::Quiet),
     ]
 }
 
 /// The name of the cluster, unless it is this machine.
-pub(super) fn elsewhere(run: &Run) -> String {
-    if run.cluster == "local" {
+pub(super) fn elsewhere(cluster: &str) -> String {
+    if cluster == "local" {
         String::new()
     } else {
-        run.cluster.clone()
+        cluster.to_owned()
     }
-}
-
-/// `3 failed, 12 running`
-pub(crate) fn counted(runs: &[&Run]) -> String {
-    let count = |word: &str| runs.iter().filter(|run| run.state == word).count();
-    let counts = STATES
-        .into_iter()
-        .map(|word| (count(word), word))
-        .filter(|(count, _)| *count > 0);
-    counts
-        .map(|(count, word)| format!("{count} {word}"))
-        .collect::<Vec<_>>()
-        .join(", ")
 }

@@ -1,10 +1,11 @@
 //! `tow why` of a sweep: its failures, grouped by cause.
 
 use super::Report;
-use crate::commands::ps::fold::counted;
 use std::collections::BTreeMap;
 use towline_core::RunId;
+use towline_core::counts::PhaseCounts;
 use towline_core::reason::Outcome;
+use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_wire::report::Run;
 use towline_wire::report::why::{FailureGroup, WhySweep};
@@ -12,23 +13,22 @@ use towline_wire::report::why::{FailureGroup, WhySweep};
 /// How many runs of each group are named.
 const NAMED_RUNS: usize = 3;
 
-pub(super) fn explain(id: RunId, runs: &[Run]) -> Report {
-    let failures = failures(runs);
+pub(super) fn explain(id: RunId, records: &[RunRecord]) -> Report {
+    let runs: Vec<Run> = records.iter().map(Run::from).collect();
+    let counts: PhaseCounts = records.iter().map(|run| run.state.phase).collect();
+    let failures = failures(&runs);
     let next_step = failures.first().map(|failure| {
         format!(
-            "tow why {}    those that failed once more: tow resubmit {}",
+            "tow why {}    those that failed once more: tow resubmit {} --failed",
             failure.runs[0].short(),
             id.short()
         )
     });
-    let summary = format!(
-        "{} runs: {}",
-        runs.len(),
-        counted(&runs.iter().collect::<Vec<_>>())
-    );
+    let summary = format!("{} runs: {counts}", runs.len());
     let answer = WhySweep {
         id,
         summary,
+        states: counts,
         failures,
         next_step,
     };

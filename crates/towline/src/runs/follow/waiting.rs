@@ -2,6 +2,7 @@
 
 use super::TROUBLE_EVERY;
 use super::Trouble;
+use super::progress::Progress;
 use crate::context::Context;
 use crate::output;
 use std::collections::HashMap;
@@ -17,13 +18,17 @@ use towline_core::event::Recorded;
 use towline_core::state::RunState;
 use towline_wire::daemon::Reply;
 use towline_wire::daemon::Request;
-/// Waits until every run has ended; returns the states in the order asked for.
+
+/// Waits until every run has ended; returns the states in the order asked for. On a terminal a line
+/// says meanwhile how the runs stand.
 pub(crate) fn wait_for(
     context: &Context,
     runs: &[RunId],
     timeout: Option<Duration>,
 ) -> Result<Vec<RunState>> {
-    wait_while(context, runs, timeout, None, |_, _| Ok(()))
+    let mut progress = Progress::new(context);
+    let noted = |_: &RunId, _: &RunState| Ok(());
+    wait_while(context, runs, timeout, None, progress.as_mut(), noted)
 }
 
 /// The same for cancelled runs: a run that will not end is an error.
@@ -39,6 +44,7 @@ pub(crate) fn wait_for_end(context: &Context, runs: &[RunId]) -> Result<()> {
         runs,
         None,
         Some(Instant::now() + EXPLAINED_AFTER),
+        None,
         check,
     )
     .map(drop)
@@ -90,6 +96,7 @@ pub(super) fn wait_while(
     runs: &[RunId],
     timeout: Option<Duration>,
     mut explain_at: Option<Instant>,
+    mut progress: Option<&mut Progress>,
     check: impl Fn(&RunId, &RunState) -> Result<()>,
 ) -> Result<Vec<RunState>> {
     if let Some(states) = ended_before(context, runs)? {
@@ -123,7 +130,11 @@ pub(super) fn wait_while(
                     state,
                 } => {
                     check(&run, &state)?;
-                    states.insert(run, state);
+                    let phase = state.phase;
+                    let before = states.insert(run, state).map(|state| state.phase);
+                    if let Some(progress) = &mut progress {
+                        progress.note(before, phase);
+                    }
                 }
                 Reply::WatchEnded => {
                     return Ok(runs
@@ -139,7 +150,8 @@ pub(super) fn wait_while(
                 explain_at = None;
                 explain(runs, &states);
             }
-            let wake = [deadline, explain_at, Some(now + TROUBLE_EVERY)]
+            let redraw_at = progress.as_mut().map(|progress| progress.draw(now));
+            let wake = [deadline, explain_at, redraw_at, Some(now + TROUBLE_EVERY)]
                 .into_iter()
                 .flatten()
                 .min();
