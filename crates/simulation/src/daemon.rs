@@ -6,7 +6,9 @@ use crate::tasks::Task;
 use crate::worker::WorkerProcess;
 use crate::world::World;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
+use towline_core::event::RunEvent;
 use towline_core::{Error, RunId};
 use towline_server::daemon::{
     Assign, Daemon, Effect, Found, FoundRunner, Hardware, Input, Settings, Write,
@@ -183,7 +185,9 @@ impl World {
                     for write in writes.iter().flat_map(|writes| writes.iter()) {
                         self.prepare(write);
                     }
-                    Ok(self.history.commit(&writes, durable))
+                    let written = self.history.commit(&writes, durable);
+                    self.check_ends(&writes);
+                    Ok(written)
                 };
                 self.answer(Input::Committed(written));
             }
@@ -245,6 +249,27 @@ impl World {
             && !submission.secrets.is_empty()
         {
             self.secrets.insert(submission.plan.id.clone());
+        }
+    }
+
+    /// A far run has not ended while its job goes on.
+    fn check_ends(&mut self, writes: &[Arc<[Write]>]) {
+        for write in writes.iter().flat_map(|writes| writes.iter()) {
+            let Write::Event(of) = write else { continue };
+            if !matches!(of.event, RunEvent::Ended { .. }) {
+                continue;
+            }
+            let Some(run) = self.history.id_of(of.key) else {
+                continue;
+            };
+            let jobs = self
+                .clusters
+                .iter()
+                .filter_map(|cluster| cluster.jobs.get(run));
+            if jobs.into_iter().any(|job| !job.is_over) {
+                let what = format!("{run} is said to have ended while its job goes on");
+                self.facts.break_promise(what);
+            }
         }
     }
 

@@ -70,6 +70,10 @@ impl History {
         self.live.rows.get(self.live.keys.get(run)?)
     }
 
+    pub(crate) fn id_of(&self, key: RunKey) -> Option<&RunId> {
+        self.live.rows.get(&key).map(|row| &row.id)
+    }
+
     pub(crate) fn rows(&self) -> impl Iterator<Item = &Row> {
         self.live.rows.values()
     }

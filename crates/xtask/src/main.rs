@@ -1,4 +1,4 @@
-//! Chores: `cargo xtask install | test | lint | generate | soak`. CI runs exactly these.
+//! Chores: `cargo xtask install | test [--quick] | lint | generate | soak`. CI runs exactly these.
 
 #![expect(
     clippy::print_stderr,
@@ -9,6 +9,7 @@
 mod generate;
 mod install;
 mod lint;
+mod quick;
 mod soak;
 
 use std::path::{Path, PathBuf};
@@ -24,11 +25,12 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("install") => install::for_tests(),
+        Some("test") if words.iter().any(|word| word == "--quick") => quick::run(),
         Some("test") => test(),
         Some("lint") => lint::run(),
         Some("generate") => generate::run(),
         Some("soak") => soak::run(),
-        _ => Err("cargo xtask install | test | lint | generate | soak".to_owned()),
+        _ => Err("cargo xtask install | test [--quick] | lint | generate | soak".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -60,8 +62,9 @@ fn test() -> Outcome {
     install::packages()?;
     std::thread::scope(|scope| {
         let parts = scope.spawn(install::parts_for_tests);
-        let built =
-            build_release().and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])));
+        let built = build_release()
+            .and_then(|()| run(&mut cargo(&["test", "--workspace", "--no-run"])))
+            .and_then(|()| run(cargo(&["test", "--no-run"]).args(quick::SIMULATED)));
         parts
             .join()
             .unwrap_or_else(|_| Err("the installer broke down".to_owned()))
@@ -76,14 +79,25 @@ fn test() -> Outcome {
             command
                 .args(words)
                 .env("TOW_TEST_BINARY", release_binary())
-                .env("TOW_TEST_PARTS", install::parts()),
+                .env("TOW_TEST_PARTS", install::parts())
+                .env("TOW_SIMULATION_SEEDS", quick::ALL_SEEDS),
         );
         minutes.push((name.to_owned(), begun.elapsed().as_secs_f64() / 60.0));
         outcome
     };
     // All of them, even after one has failed.
     let mut outcomes = vec![
-        tests("the other crates", &["--workspace", "--exclude", "towline"]),
+        tests(
+            "the other crates",
+            &[
+                "--workspace",
+                "--exclude",
+                "towline",
+                "--exclude",
+                quick::SIMULATION,
+            ],
+        ),
+        tests("the simulated world", &quick::SIMULATED),
         tests("the program's own", &["--package", "towline", "--bins"]),
     ];
     let (waiting, quick): (Vec<String>, Vec<String>) = suites()?

@@ -1,6 +1,6 @@
 //! The long campaigns, in full. Their last result is stored in `docs/soak.md`.
 
-use crate::{Outcome, build_release, cargo, install, release_binary, root};
+use crate::{Outcome, build_release, cargo, install, quick, release_binary, root};
 use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
@@ -29,6 +29,7 @@ pub(crate) fn run() -> Outcome {
             binary. CI runs a seeded tenth.\n\n| campaign | took | result |\n|---|---|---|\n",
     );
     let mut failed = Vec::new();
+    report += &simulate(&mut failed)?;
     for campaign in CAMPAIGNS {
         println!("soak: {campaign}");
         let begun = Instant::now();
@@ -76,4 +77,40 @@ pub(crate) fn run() -> Outcome {
     } else {
         Err(format!("failed: {}", failed.join(", ")))
     }
+}
+
+/// How many stories of the simulated world one soak tells.
+const SIMULATED_STORIES: u64 = 200_000;
+
+/// Tells stories of the simulated world, from the seed where the last soak stopped. Returns the row
+/// of the report, which adds up all soaks.
+fn simulate(failed: &mut Vec<&'static str>) -> Result<String, String> {
+    let first = told_so_far();
+    let last = first + SIMULATED_STORIES;
+    println!("soak: simulation, seeds {first} to {last}");
+    let begun = Instant::now();
+    let status = cargo(&["test"])
+        .args(quick::SIMULATED)
+        .env("TOW_SIMULATION_SEEDS", format!("{first}..{last}"))
+        .status()
+        .map_err(|error| error.to_string())?;
+    let result = if status.success() {
+        format!("{SIMULATION_MARK}{last} stories in all; no promise broken")
+    } else {
+        failed.push("simulation");
+        format!("FAILED after {SIMULATION_MARK}{first} stories in all")
+    };
+    let seconds = begun.elapsed().as_secs();
+    Ok(format!("| simulation | {seconds} s | {result} |\n"))
+}
+
+/// Stands before the number of stories in the report.
+const SIMULATION_MARK: &str = "seeds 0 to ";
+
+/// How many stories earlier soaks told, by their report.
+fn told_so_far() -> u64 {
+    let report = fs::read_to_string(root().join("docs/soak.md")).unwrap_or_default();
+    let behind = report.split(SIMULATION_MARK).nth(1).unwrap_or_default();
+    let digits: String = behind.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
 }
