@@ -6,6 +6,7 @@ mod commands;
 mod context;
 mod data;
 mod diagnose;
+mod help;
 mod output;
 mod processes;
 mod reach;

@@ -14,14 +14,17 @@ use towline_wire::report::diff::{Diff, Difference};
 
 const SNAPSHOT: &str = "snapshot";
 
-/// Show the differences between two runs: command, values, sizes, environment, outcome, and the
-/// code line by line.
+/// Show what differs between two runs, code included.
+///
+/// Compares command, values, sizes, environment and outcome, and the code line by line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow diff 60ce 91ab")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN")]
     one: String,
+    /// The run to compare it with.
     #[arg(value_name = "RUN")]
     other: String,
 }

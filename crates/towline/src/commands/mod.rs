@@ -44,7 +44,6 @@ use crate::context::Context;
 use crate::diagnose;
 use crate::output;
 use crate::wiring::threads;
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -131,7 +130,7 @@ fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
     }
     let cli = match cli::parse_quickly(&words) {
         Some(cli) => cli,
-        None => match Cli::try_parse_from(words.clone()) {
+        None => match cli::parse(words.clone()) {
             Ok(cli) => cli,
             Err(error) => return ExitCode::from(usage(&error, words.get(1), asked_for_json)),
         },

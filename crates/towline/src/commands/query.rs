@@ -15,13 +15,16 @@ use towline_core::{Error, Result};
 use towline_wire::report::query::Queried;
 use towline_wire::report::{Run, Time};
 
-/// Fetch new log bytes to `assets/RUN/`, show the end of rank 0, the log paths and the record.
+/// Fetch new logs to `assets/RUN/`, show their end and the record.
+///
+/// Shows the last lines of rank 0 and the paths of all logs.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow query 60ce2fc7
   tow q @
   tow q                 without a run: the list, like `tow ps`")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest. Without one, runs are listed.
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// How many lines of rank 0 to show.

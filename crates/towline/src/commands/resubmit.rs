@@ -20,9 +20,10 @@ use towline_engine::history::{History, Target};
 use towline_host::crash;
 use towline_wire::report::resubmit::{Repeat, Resubmitted};
 
-/// Submit the same command, code, size and environment again; the old run is aborted first.
+/// Submit the same job again, with the code it had.
 ///
-/// For a sweep, only the failed runs are submitted again, as one new sweep.
+/// Command, code, data, size and environment are the same; the old run is aborted first. For a
+/// sweep, only the failed runs are submitted again, as one new sweep.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow resubmit 60ce2fc7
@@ -31,6 +32,7 @@ use towline_wire::report::resubmit::{Repeat, Resubmitted};
   tow resubmit 60ce --to lab     on another cluster
   tow resubmit @ --tier premium  where nobody evicts it")]
 pub(crate) struct Args {
+    /// Runs or sweeps: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Submit to another cluster.

@@ -11,13 +11,14 @@ use towline_core::{Result, RunId};
 use towline_engine::history::{Filter, History};
 use towline_wire::report::{Run, Runs};
 
-/// Wait until runs have ended; exits with the first code that is not 0.
+/// Wait for runs to end; exit with the first code that is not 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow wait @                  the latest
   tow wait                    all that are not done yet
   tow wait 60ce --timeout 2h  at most two hours, then 124")]
 pub(crate) struct Args {
+    /// Runs or sweeps [default: all active ones].
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     /// Give up after this time.
