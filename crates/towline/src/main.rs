@@ -3,6 +3,7 @@
 mod arguments;
 mod cli;
 mod commands;
+mod completion;
 mod context;
 mod data;
 mod diagnose;
