@@ -2,8 +2,8 @@
 
 use crate::commands::{
     abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get,
-    history, import, init, logs, ls, nodes, port, prune, ps, query, release, resubmit, rm, scratch,
-    show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
+    history, import, init, logs, ls, man, nodes, port, prune, ps, query, release, resubmit, rm,
+    scratch, show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -87,6 +87,8 @@ pub(crate) enum Verb {
     Doctor(doctor::Args),
     Daemon(daemon::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 impl Verb {
@@ -115,6 +117,7 @@ impl Verb {
                 | Self::Doctor(_)
                 | Self::Daemon(_)
                 | Self::Completions(_)
+                | Self::Man(_)
         )
     }
 }

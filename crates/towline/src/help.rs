@@ -6,7 +6,7 @@ use clap::{Command, CommandFactory};
 use std::fmt::Write;
 
 /// Every verb of the page. Old names work and are not listed.
-const GROUPS: [(&str, &[&str]); 6] = [
+pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run jobs",
         &[

@@ -17,6 +17,7 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod man;
 pub(crate) mod nodes;
 pub(crate) mod port;
 pub(crate) mod prune;
@@ -186,6 +187,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Doctor(args) => doctor::run(context, &args),
         Verb::Daemon(args) => daemon::run(context, &args),
         Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
     }
 }
 
