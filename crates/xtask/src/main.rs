@@ -6,6 +6,7 @@
     reason = "a chore talks to whoever started it"
 )]
 
+mod clusters;
 mod generate;
 mod install;
 mod lint;

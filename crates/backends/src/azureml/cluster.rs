@@ -4,7 +4,6 @@ mod explaining;
 mod files;
 mod forgetting;
 
-use super::WORKSPACE_STORE;
 use super::config::{AzureSettings, Target};
 use super::memory::Memory;
 use super::payload::Payload;
@@ -171,20 +170,7 @@ impl Cluster for AzureCluster {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        let is_compute = matches!(self.config.target, Target::Compute(_));
-        Caps {
-            containers: true,
-            io: true,
-            native_options: true,
-            locations: !is_compute,
-            identity: true,
-            whole_nodes: true,
-            fixed_machines: is_compute,
-            own_datastores: Some(WORKSPACE_STORE),
-            mounts_folders: true,
-            adopts_others: true,
-            ..Caps::default()
-        }
+        super::features::caps(matches!(self.config.target, Target::Compute(_)))
     }
 
     fn connect(&self, may_ask: bool) -> Result<()> {

@@ -50,7 +50,7 @@ const MAY_SEE: [(&str, &[&str]); 17] = [
         ],
     ),
     ("testkit", &["core", "host", "runner", "wire"]),
-    ("xtask", &["wire"]),
+    ("xtask", &["backends", "core", "wire"]),
 ];
 
 #[test]
