@@ -1,7 +1,7 @@
 //! Generated files: the command reference and the job file's schema, which the program prints, the
-//! schema of `--json`, and the table of what each kind of cluster offers.
+//! schema of `--json`, the table of what each kind of cluster offers, and the picture of a session.
 
-use crate::{Outcome, build_release, clusters, release_binary, root};
+use crate::{Outcome, build_release, clusters, picture, release_binary, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -100,6 +100,7 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
         (reference.join("json.schema.json"), answers()?),
         (reference.join("clusters.md"), clusters::page()),
         (readme.clone(), clusters::quoted(&read(&readme)?)?),
+        picture::file()?,
     ])
 }
 

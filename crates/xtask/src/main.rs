@@ -1,4 +1,4 @@
-//! Chores: `cargo xtask install | test | lint | generate | soak`. CI runs exactly these.
+//! Chores: `cargo xtask install | test | lint | generate | picture | soak`. CI runs exactly these.
 
 #![expect(
     clippy::print_stderr,
@@ -10,6 +10,7 @@ mod clusters;
 mod generate;
 mod install;
 mod lint;
+mod picture;
 mod soak;
 
 use std::path::{Path, PathBuf};
@@ -28,8 +29,9 @@ fn main() -> ExitCode {
         Some("test") => test(),
         Some("lint") => lint::run(),
         Some("generate") => generate::run(),
+        Some("picture") => picture::run(),
         Some("soak") => soak::run(),
-        _ => Err("cargo xtask install | test | lint | generate | soak".to_owned()),
+        _ => Err("cargo xtask install | test | lint | generate | picture | soak".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
