@@ -2,6 +2,7 @@
 //! `towline_core::cluster::Cluster`.
 
 pub mod azureml;
+pub mod features;
 pub mod local;
 pub mod own_facts;
 pub mod registry;

@@ -2,7 +2,8 @@
 
 use crate::azureml::cluster::AzureCluster;
 use crate::azureml::config::AzureSettings;
-use crate::local::LocalCluster;
+use crate::features::Kind;
+use crate::local::{self, LocalCluster};
 use crate::remembered::Remembered;
 use crate::slurm::cluster::SlurmCluster;
 use crate::{azureml, slurm};
@@ -60,6 +61,33 @@ pub fn open(named: &NamedCluster, means: &dyn Means) -> Result<Arc<dyn Cluster>>
         }
     })
 }
+
+/// Every kind that can be used, for people.
+pub fn kinds() -> Vec<Kind> {
+    vec![
+        Kind {
+            title: "this machine",
+            flavours: vec![("", local::features::CAPS)],
+            how: local::features::HOW,
+        },
+        Kind {
+            title: "Slurm",
+            flavours: vec![("", slurm::features::CAPS)],
+            how: slurm::features::HOW,
+        },
+        Kind {
+            title: "Azure ML",
+            flavours: vec![
+                ("computes", azureml::features::caps(true)),
+                ("virtual clusters", azureml::features::caps(false)),
+            ],
+            how: azureml::features::HOW,
+        },
+    ]
+}
+
+/// The kinds that the configuration can name and that cannot be used yet.
+pub const PLANNED_KINDS: [&str; 2] = ["Kubernetes", "Philly"];
 
 /// A definition in which references are replaced by their content, because its reader may be in
 /// another folder, with another environment.

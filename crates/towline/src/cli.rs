@@ -2,22 +2,23 @@
 
 use crate::commands::{
     abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get,
-    history, import, init, logs, ls, nodes, port, prune, ps, query, release, resubmit, rm, scratch,
-    show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
+    history, import, init, logs, ls, man, nodes, port, prune, ps, query, release, resubmit, rm,
+    scratch, show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 
-/// Takes any command to where the GPUs are and brings back logs, results and answers.
+/// Takes a command to where the GPUs are; brings back logs, results and answers.
 #[derive(Debug, Parser)]
 #[command(
     name = "tow",
     version = towline_wire::version::version(),
     disable_help_subcommand = true,
     max_term_width = 100,
-    after_help = "A first job, here, now:  tow run echo hello\nWhat ran:                tow \
-        ps\nWhy it failed:           tow why @\n\nA run is named by its id, the end of it, or @ \
-            for the latest."
+    subcommand_value_name = "VERB",
+    after_help = "A first job, here, now: tow run echo hello. Then: tow ps, tow logs, tow why.
+A run is named by its id, the end of its id, or @ for the latest.
+`tow VERB --help` has options and examples. The names of ACT and qd work too."
 )]
 pub(crate) struct Cli {
     #[command(subcommand)]
@@ -34,21 +35,23 @@ pub(crate) enum Verb {
     Run(submit::RunArgs),
     #[command(aliases = ["list", "status"])]
     Ps(ps::Args),
-    #[command(visible_alias = "q")]
+    #[command(alias = "q")]
     Query(query::Args),
     /// Only failed runs: `tow ps --state failed`.
-    #[command(aliases = ["f", "failed"])]
+    #[command(hide = true, aliases = ["f", "failed"])]
     Qf(ps::Args),
     /// Only queued runs: `tow ps --state queued`.
+    #[command(hide = true)]
     Qq(ps::Args),
     /// Only running runs: `tow ps --state running`.
+    #[command(hide = true)]
     Qr(ps::Args),
     Logs(logs::Args),
     #[command(alias = "parse")]
     Why(why::Args),
     Show(show::Args),
     Get(get::Args),
-    #[command(visible_alias = "a", aliases = ["cancel", "kill", "stop"])]
+    #[command(aliases = ["a", "cancel", "kill", "stop"])]
     Abort(abort::Args),
     Resubmit(resubmit::Args),
     Wait(wait::Args),
@@ -66,9 +69,9 @@ pub(crate) enum Verb {
     Alloc(alloc::Args),
     Release(release::Args),
     Ls(ls::Args),
-    #[command(visible_alias = "u", aliases = ["upload"])]
+    #[command(aliases = ["u", "upload"])]
     Up(up::Args),
-    #[command(visible_alias = "d", aliases = ["download"])]
+    #[command(aliases = ["d", "download"])]
     Down(down::Args),
     Rm(rm::Args),
     Cp(cp::Args),
@@ -84,6 +87,8 @@ pub(crate) enum Verb {
     Doctor(doctor::Args),
     Daemon(daemon::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 impl Verb {
@@ -112,6 +117,7 @@ impl Verb {
                 | Self::Doctor(_)
                 | Self::Daemon(_)
                 | Self::Completions(_)
+                | Self::Man(_)
         )
     }
 }
@@ -129,6 +135,13 @@ pub(crate) fn parse_quickly(words: &[OsString]) -> Option<Cli> {
         "query" => one(words, "query", query::Args::augment_args, Verb::Query),
         _ => None,
     }
+}
+
+/// Parses any command line.
+pub(crate) fn parse(words: Vec<OsString>) -> clap::error::Result<Cli> {
+    let mut command = crate::help::command();
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
 fn one<T: FromArgMatches>(

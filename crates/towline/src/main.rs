@@ -3,9 +3,11 @@
 mod arguments;
 mod cli;
 mod commands;
+mod completion;
 mod context;
 mod data;
 mod diagnose;
+mod help;
 mod output;
 mod processes;
 mod reach;

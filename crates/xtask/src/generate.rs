@@ -1,9 +1,9 @@
-//! Generated files: the command reference and the job file's schema, which the program prints, and
-//! the schema of `--json`.
+//! Generated files: the command reference and the job file's schema, which the program prints, the
+//! schema of `--json`, the table of what each kind of cluster offers, and the picture of a session.
 
-use crate::{Outcome, build_release, release_binary, root};
+use crate::{Outcome, build_release, clusters, picture, release_binary, root};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const VERBS: [&str; 57] = [
@@ -90,6 +90,7 @@ pub(crate) fn check() -> Outcome {
 fn files() -> Result<Vec<(PathBuf, String)>, String> {
     build_release()?;
     let reference = root().join("docs/reference");
+    let readme = root().join("README.md");
     Ok(vec![
         (reference.join("cli.md"), commands()?),
         (
@@ -97,7 +98,14 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
             tow(&["config", "schema"])?,
         ),
         (reference.join("json.schema.json"), answers()?),
+        (reference.join("clusters.md"), clusters::page()),
+        (readme.clone(), clusters::quoted(&read(&readme)?)?),
+        picture::file()?,
     ])
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The schema of `--json`.

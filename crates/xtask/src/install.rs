@@ -7,13 +7,18 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must exist, and its Debian package.
-const TEST_PACKAGES: [(&str, &str); 32] = [
+const TEST_PACKAGES: [(&str, &str); 36] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
     ("unshare", "util-linux"),
     ("setsid", "util-linux"),
     ("setpriv", "util-linux"),
+    // Shells whose completion is tried, each in a terminal of its own.
+    ("zsh", "zsh"),
+    ("fish", "fish"),
+    ("script", "bsdutils"),
+    ("man", "man-db"),
     ("node", "nodejs"),
     ("npm", "npm"),
     // Mounts and containers, as users have them.

@@ -1,4 +1,5 @@
-//! Chores: `cargo xtask install | test [--quick] | lint | generate | soak`. CI runs exactly these.
+//! Chores: `cargo xtask install | test [--quick] | lint | generate | picture | soak`. CI runs exactly
+//! these.
 
 #![expect(
     clippy::print_stderr,
@@ -6,9 +7,11 @@
     reason = "a chore talks to whoever started it"
 )]
 
+mod clusters;
 mod generate;
 mod install;
 mod lint;
+mod picture;
 mod quick;
 mod soak;
 
@@ -29,8 +32,11 @@ fn main() -> ExitCode {
         Some("test") => test(),
         Some("lint") => lint::run(),
         Some("generate") => generate::run(),
+        Some("picture") => picture::run(),
         Some("soak") => soak::run(),
-        _ => Err("cargo xtask install | test [--quick] | lint | generate | soak".to_owned()),
+        _ => Err(
+            "cargo xtask install | test [--quick] | lint | generate | picture | soak".to_owned(),
+        ),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -19,7 +19,6 @@ use towline_core::cluster::{
     Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
     GpuQuota, KnownJob, LogBytes, LogLength, Observed, Page, Reach, ReachRequest, RunRef,
 };
-use towline_core::config::StoreKind;
 use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, ErrorKind, Result, RunId};
@@ -171,20 +170,7 @@ impl Cluster for AzureCluster {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        let is_compute = matches!(self.config.target, Target::Compute(_));
-        Caps {
-            containers: true,
-            io: true,
-            native_options: true,
-            locations: !is_compute,
-            identity: true,
-            whole_nodes: true,
-            fixed_machines: is_compute,
-            own_datastores: Some(&StoreKind::Azureml),
-            mounts_folders: true,
-            adopts_others: true,
-            ..Caps::default()
-        }
+        super::features::caps(matches!(self.config.target, Target::Compute(_)))
     }
 
     fn connect(&self, may_ask: bool) -> Result<()> {

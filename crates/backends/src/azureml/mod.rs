@@ -27,6 +27,7 @@ mod define;
 pub mod discover;
 mod discover_page;
 mod explain;
+pub(crate) mod features;
 mod fit;
 mod fits;
 mod identity;

@@ -79,12 +79,7 @@ impl Cluster for LocalCluster {
         &self.name
     }
     fn caps(&self) -> Caps {
-        Caps {
-            is_here: true,
-            containers: true,
-            io: true,
-            ..Caps::default()
-        }
+        super::features::CAPS
     }
 
     /// The machine's size without asking the daemon: enough to resolve a job.

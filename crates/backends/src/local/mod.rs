@@ -1,6 +1,7 @@
 //! This machine as a cluster. The daemon holds the queue and the history; this module talks to it.
 
 mod cluster;
+pub(crate) mod features;
 mod fit;
 pub mod gpus;
 mod page;

@@ -133,12 +133,7 @@ impl Cluster for SlurmCluster {
         &self.config.name
     }
     fn caps(&self) -> Caps {
-        Caps {
-            containers: true,
-            io: true,
-            native_options: true,
-            ..Caps::default()
-        }
+        super::features::CAPS
     }
 
     fn connect(&self, may_ask: bool) -> Result<()> {

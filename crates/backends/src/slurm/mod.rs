@@ -2,6 +2,7 @@
 
 pub mod cluster;
 pub mod config;
+pub(crate) mod features;
 mod fit;
 pub mod link;
 mod page;

@@ -32,3 +32,21 @@ pub struct Caps {
     /// [`super::Cluster::observe`] sends no query.
     pub watches: bool,
 }
+
+impl Caps {
+    /// Nothing, for constants.
+    pub const NONE: Self = Self {
+        is_here: false,
+        containers: false,
+        io: false,
+        native_options: false,
+        locations: false,
+        identity: false,
+        whole_nodes: false,
+        fixed_machines: false,
+        own_datastores: None,
+        mounts_folders: false,
+        adopts_others: false,
+        watches: false,
+    };
+}

@@ -33,7 +33,7 @@ impl Cluster for ToyCluster {
     fn caps(&self) -> Caps {
         Caps {
             watches: true,
-            ..Caps::default()
+            ..Caps::NONE
         }
     }
 

@@ -10,13 +10,16 @@ use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::report::abort::Aborted;
 
-/// End runs: SIGTERM, ten seconds of grace, SIGKILL. Queued runs leave the queue.
+/// End runs: SIGTERM, ten seconds of grace, SIGKILL.
+///
+/// Queued runs leave the queue.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow abort 60ce2fc7
   tow abort @                 the latest; of a sweep, every run
   tow abort 60ce 91ab --wait  and wait until they are gone")]
 pub(crate) struct Args {
+    /// Runs or sweeps: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Wait until they have ended.

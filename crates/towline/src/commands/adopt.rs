@@ -9,9 +9,11 @@ use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Limits, PrivateSecrets, Request, Submit};
 use towline_wire::report::adopt::Adopted;
 
-/// Take a run that another machine of mine submitted into the history here.
+/// Take a run of another machine or tool into the history here.
 ///
-/// From then on it is a run like any other: logs, why, wait and abort work from here too.
+/// Slurm: runs that you submitted from another machine. Azure ML: also jobs of colleagues and of
+/// other tools. From then on it is a run like any other: logs, why, wait and abort work from here
+/// too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow ps --remote -c lab           what the cluster knows

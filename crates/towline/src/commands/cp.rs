@@ -7,7 +7,7 @@ use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::{Error, Result};
 use towline_io::transfer::StorePath;
 
-/// Copy a file or folder between datastores, or between one and this machine.
+/// Copy between datastores, or between one and this machine.
 ///
 /// A path in a datastore is STORE:PATH; anything else is a path on this machine. A target that ends
 /// in `/` is a folder to copy into.

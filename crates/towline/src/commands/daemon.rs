@@ -11,7 +11,9 @@ use towline_core::time::human_millis;
 use towline_wire::layout::StateFolder;
 use towline_wire::report::daemon::{DaemonStatus, DaemonStopped};
 
-/// Show or stop the daemon. It starts by itself and exits when idle; runs do not need it.
+/// Show or stop the daemon; it starts by itself.
+///
+/// It exits when idle. Runs do not need it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow daemon status

@@ -16,16 +16,19 @@ use towline_wire::report::diff::{Diff, Difference};
 
 const SNAPSHOT: &str = "snapshot";
 
-/// Show the differences between two runs or sweeps: command, values, sizes, environment, outcome,
-/// and the code line by line.
+/// Show what differs between two runs or sweeps, code included.
+///
+/// Compares command, values, sizes, environment and outcome, and the code line by line.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow diff 60ce 91ab
   tow diff 60ce-1 60ce-2    two runs of a sweep
   tow diff @-1 @            the last submission but one, and the last")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN")]
     one: String,
+    /// The run to compare it with.
     #[arg(value_name = "RUN")]
     other: String,
 }

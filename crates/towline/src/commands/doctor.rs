@@ -19,8 +19,9 @@ use towline_wire::tunnel::{TunnelState, TunnelStatus};
 /// How long a datastore may take to answer.
 const STORE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Check folders, configuration, history, daemon, GPUs, clusters and datastores, and say how to fix
-/// what is wrong.
+/// Check this machine, clusters and datastores, and say what to fix.
+///
+/// Looks at folders, configuration, history, daemon and GPUs, and asks every cluster and datastore.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow doctor

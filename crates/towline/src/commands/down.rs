@@ -6,7 +6,7 @@ use crate::data::stores::Stores;
 use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
-/// Download files or folders from their datastore; equal files are not downloaded again.
+/// Download files or folders; equal files are not fetched again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow down data/voc20              from the datastore of the folder `data`

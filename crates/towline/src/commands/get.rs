@@ -10,13 +10,16 @@ use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{History, Target};
 use towline_wire::report::get::Got;
 
-/// Copy files or folders out of a run's folder; for a sweep, out of the folder of each run.
+/// Copy files or folders out of a run's folder.
+///
+/// For a sweep, out of the folder of each run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow get @ checkpoints/last.pt
   tow get 60ce out --to results/
   tow get lr-sweep metrics.json    assets/lr-sweep-…-1/metrics.json and so on")]
 pub(crate) struct Args {
+    /// A run or sweep: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN")]
     run: String,
     /// Paths as the run saw them, relative to its start folder.

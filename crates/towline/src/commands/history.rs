@@ -18,6 +18,7 @@ use towline_wire::report::history::{Submission, Submissions};
   tow submit -f job.yaml         submit it
   tow submit --from @ -n 2       or change it on the way")]
 pub(crate) struct Args {
+    /// The run whose job file to print.
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Show at most this many.

@@ -12,12 +12,12 @@ use towline_host::surroundings;
 use towline_import::{self as import, Destination, Imported, Kind, NewFile, Placement};
 use towline_wire::report::import::{self as answer, ImportReport, ImportedFile, ImportedKey};
 
-/// Convert the files of other tools into a configuration and job files, and report what did not
-/// map.
+/// Convert files of other tools into a configuration and job files.
 ///
-/// Secrets are never copied: they become references, and the report says how to store their values.
-/// A project of ACT needs no import: `tow` reads its `aux_data/aml` in place. An existing
-/// `towline.yaml` gets the missing keys and keeps its comments.
+/// Reports every key that did not map. Secrets are never copied: they become references, and the
+/// report says how to store their values. A project of ACT needs no import: `tow` reads its
+/// `aux_data/aml` in place. An existing `towline.yaml` gets the missing keys and keeps its
+/// comments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow import act aux_data/aml/*.yaml           towline.yaml with one cluster per file

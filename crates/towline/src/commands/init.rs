@@ -14,9 +14,10 @@ use towline_engine::flow::with_defaults;
 use towline_snapshot::take::Taken;
 use towline_wire::report::init::{Explained, FolderSize, Initialised, LeftOut};
 
-/// Take a snapshot of the code now, so that the next submission has nothing left to upload.
+/// Take a snapshot of the code now, ahead of a submission.
 ///
-/// If the cluster is another machine or a service, the snapshot is uploaded there too.
+/// The next submission then has nothing left to upload. If the cluster is another machine or a
+/// service, the snapshot is uploaded there too.
 ///
 /// A submission takes its own snapshot in any case; queued runs keep theirs.
 #[derive(Debug, clap::Args)]

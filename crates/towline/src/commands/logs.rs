@@ -16,8 +16,9 @@ use towline_core::{Error, Result, RunId};
 use towline_engine::history::Target;
 use towline_wire::report::Run;
 
-/// Show the logs of a run, by default the latest: rank 0, every attempt; of a sweep, those of each
-/// run.
+/// Show or follow the logs of a run: rank 0, every attempt.
+///
+/// Without a run, the latest. Of a sweep, the logs of each run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow logs @                  what the latest run wrote; of a sweep, run after run
@@ -26,6 +27,7 @@ use towline_wire::report::Run;
   tow logs @ --grep 'loss'    only lines that match
   tow logs @ --attempt 2      one attempt")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
     /// Go on until the run has ended; of a sweep, until all have, each line with its run.

@@ -16,8 +16,9 @@ use towline_wire::report::ls::{
     ConfiguredFolder, ConfiguredStore, ConfiguredStores, Listing, StoredObject,
 };
 
-/// List the content of a datastore at a path; without a path, the configured folders and
-/// datastores.
+/// List files in a datastore.
+///
+/// Without a path, the configured folders and datastores.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow ls

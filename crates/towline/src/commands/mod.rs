@@ -17,6 +17,7 @@ pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod logs;
 pub(crate) mod ls;
+pub(crate) mod man;
 pub(crate) mod nodes;
 pub(crate) mod port;
 pub(crate) mod prune;
@@ -44,7 +45,6 @@ use crate::context::Context;
 use crate::diagnose;
 use crate::output;
 use crate::wiring::threads;
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -131,7 +131,7 @@ fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
     }
     let cli = match cli::parse_quickly(&words) {
         Some(cli) => cli,
-        None => match Cli::try_parse_from(words.clone()) {
+        None => match cli::parse(words.clone()) {
             Ok(cli) => cli,
             Err(error) => return ExitCode::from(usage(&error, words.get(1), asked_for_json)),
         },
@@ -187,6 +187,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Doctor(args) => doctor::run(context, &args),
         Verb::Daemon(args) => daemon::run(context, &args),
         Verb::Completions(args) => completions::run(&args),
+        Verb::Man(args) => man::run(&args),
     }
 }
 

@@ -23,6 +23,7 @@ use towline_core::{Error, Result};
   tow port 60ce 6006 --local 16006
   tow port 60ce 8888 --rank 8  of the node that has rank 8")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN")]
     run: String,
     /// The port on the node.

@@ -20,7 +20,9 @@ use towline_wire::layout::StateFolder;
 use towline_wire::report::Time;
 use towline_wire::report::prune::{OldRun, Pruned};
 
-/// Remove old ended runs with their folders: logs and code. Shows the plan; `--yes` carries it out.
+/// Remove old ended runs with their logs and code; a plan first.
+///
+/// Shows the plan; `--yes` carries it out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow prune                              what would go: ended more than 30 days ago

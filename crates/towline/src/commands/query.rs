@@ -17,14 +17,17 @@ use towline_engine::history::{History, Target};
 use towline_wire::report::query::{Queried, QueriedSweep};
 use towline_wire::report::{Run, Time};
 
-/// Fetch new log bytes to `assets/RUN/`, show the end of rank 0, the log paths and the record; of a
-/// sweep, fetch those of every run and show a table.
+/// Fetch new logs to `assets/RUN/`, show their end and the record.
+///
+/// Shows the last lines of rank 0 and the paths of all logs. Of a sweep, fetches those of every run
+/// and shows a table.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow query 60ce2fc7
   tow q @               of a sweep, the logs of every run
   tow q                 without a run: the list, like `tow ps`")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest. Without one, runs are listed.
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// How many lines of rank 0 to show.

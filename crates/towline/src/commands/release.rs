@@ -16,6 +16,7 @@ use towline_wire::report::release::{Released, ReleasedIds};
   tow release 60ce      that one, where I hold several
   tow release --all     all that I hold")]
 pub(crate) struct Args {
+    /// The allocation, where you hold several.
     #[arg(value_name = "RUN")]
     run: Option<String>,
     /// Release every allocation of mine, also those that still wait.

@@ -23,10 +23,10 @@ use towline_engine::history::{History, Target};
 use towline_host::crash;
 use towline_wire::report::resubmit::{Repeat, Resubmitted};
 
-/// Submit the same command, code, size and environment again; the old run is aborted first.
+/// Submit the same job again, with the code it had.
 ///
-/// For a sweep, the runs that failed, were cancelled or are lost are submitted again, as one new
-/// sweep.
+/// Command, code, data, size and environment are the same; the old run is aborted first. For a
+/// sweep, the runs that failed, were cancelled or are lost are submitted again, as one new sweep.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow resubmit 60ce2fc7
@@ -37,6 +37,7 @@ use towline_wire::report::resubmit::{Repeat, Resubmitted};
   tow resubmit 60ce --failed     of a sweep, what failed and not what you cancelled
   tow resubmit 60ce --all        of a sweep, every run")]
 pub(crate) struct Args {
+    /// Runs or sweeps: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<String>,
     /// Submit to another cluster.

@@ -11,7 +11,9 @@ use towline_io::transfer::remove::{Removal, find, remove};
 use towline_io::transfer::{StorePath, nothing_at};
 use towline_wire::report::rm::Removed;
 
-/// Remove files or folders from their datastore, by whole names. Local files stay.
+/// Remove files or folders from their datastore, by whole names.
+///
+/// Local files stay.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow rm data/coco --dry-run   what would go; data/coco2017 is another name

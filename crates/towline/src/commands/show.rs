@@ -14,14 +14,16 @@ use towline_engine::history::Target;
 use towline_wire::report::show::Shown;
 use towline_wire::report::{Attempt, Run, Time};
 
-/// Show everything about a run: its job, its place, its attempts and events; of a sweep, what its
-/// runs share, and a table of them.
+/// Show all about a run: its job, place, attempts and events.
+///
+/// Of a sweep, what its runs share, and a table of them.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow show @
   tow show 60ce --events      what happened, one line each
   tow show 60ce --json | jq .attempts")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
     /// Show its events, one per line.

@@ -19,13 +19,14 @@ use towline_core::redact::SecretSet;
 use towline_core::{Error, Result, RunId};
 use towline_host::surroundings;
 
-/// Open a shell where a run is, with the environment of one of its ranks.
+/// Open a shell where a run is, in the environment of a rank.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow ssh @                    a shell in the latest run's folder
   tow ssh 60ce -- nvidia-smi   one command instead
   tow ssh 60ce --rank 3")]
 pub(crate) struct Args {
+    /// A run: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN")]
     run: String,
     /// The rank whose environment to use.

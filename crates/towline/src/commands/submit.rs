@@ -42,9 +42,10 @@ pub(crate) struct Args {
     pub(crate) follow: bool,
 }
 
-/// Submit, show the output as it comes, and exit with the run's exit code.
+/// Submit, show the output, and exit with the run's exit code.
 ///
-/// Ctrl-C leaves the run alone and prints how to abort it. All options of `tow submit` work.
+/// The output is shown as it comes. Ctrl-C leaves the run alone and prints how to abort it. All
+/// options of `tow submit` work.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow run echo hello

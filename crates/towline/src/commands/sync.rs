@@ -16,10 +16,11 @@ use towline_io::listed::Listed;
 use towline_io::transfer::StorePath;
 use towline_snapshot::walk::FoundKind;
 
-/// Mirror the code to a path of a datastore, file by file; equal files are not uploaded again.
+/// Mirror the code to a path of a datastore, file by file.
 ///
-/// The ignore rules are those of a snapshot. Without a place, `sync:` of the configuration names
-/// it: `sync: {datastore: research, path: alice/code, ignore: [notes]}`.
+/// Equal files are not uploaded again. The ignore rules are those of a snapshot. Without a place,
+/// `sync:` of the configuration names it: `sync: {datastore: research, path: alice/code, ignore:
+/// [notes]}`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow sync                       to where `sync:` says

@@ -10,12 +10,11 @@ use towline_engine::layers::{self, Sources, Untrusted};
 use towline_engine::trust::Trusted;
 use towline_wire::report::trust::{Trust, TrustRemoved};
 
-/// Let a folder's `towline.yaml`, or ACT's files, do more than describe jobs. Shows what that is,
-/// and asks.
+/// Let a folder's `towline.yaml` do more than describe jobs.
 ///
-/// You agree to the present content: if a file changes, `tow` asks again. Files that you make with
-/// `tow import` are trusted. A file that another user owns, or that everybody can write, cannot be
-/// trusted: copy it.
+/// Also for ACT's files. Shows what that is, and asks. You agree to the present content: if a file
+/// changes, `tow` asks again. Files that you make with `tow import` are trusted. A file that
+/// another user owns, or that everybody can write, cannot be trusted: copy it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow trust                 show what this folder's configuration would do, and ask

@@ -6,7 +6,7 @@ use crate::data::stores::Stores;
 use crate::data::transfers::{self, Choices, Direction, Job};
 use towline_core::Result;
 
-/// Upload files or folders to their datastore; equal files are not uploaded again.
+/// Upload files or folders; equal files are not sent again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow up data/voc20                  to the datastore of the folder `data`

@@ -11,7 +11,7 @@ use towline_core::{Result, RunId};
 use towline_engine::history::{Filter, History};
 use towline_wire::report::{Run, Runs};
 
-/// Wait until runs have ended; exits with the first code that is not 0.
+/// Wait for runs to end; exit with the first code that is not 0.
 ///
 /// On a terminal a line says meanwhile how many runs are in which state.
 #[derive(Debug, clap::Args)]
@@ -20,6 +20,7 @@ use towline_wire::report::{Run, Runs};
   tow wait                    all that are not done yet
   tow wait 60ce --timeout 2h  at most two hours, then 124")]
 pub(crate) struct Args {
+    /// Runs or sweeps [default: all active ones].
     #[arg(value_name = "RUN")]
     runs: Vec<String>,
     /// Give up after this time.

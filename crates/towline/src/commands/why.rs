@@ -27,6 +27,7 @@ use towline_wire::report::why::Why;
   tow why @
   tow why 60ce2fc7 --json")]
 pub(crate) struct Args {
+    /// A run or sweep: an id, the end of one, or @ for the latest.
     #[arg(value_name = "RUN", default_value = "@", hide_default_value = true)]
     run: String,
 }

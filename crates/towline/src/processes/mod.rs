@@ -4,6 +4,7 @@
 mod crew;
 
 use crate::commands;
+use crate::completion;
 use crate::context::Context;
 use crate::data;
 use crate::diagnose;
@@ -40,7 +41,7 @@ enum Main {
     Own(fn(Words<'_>) -> ExitCode),
 }
 
-static PROCESSES: [Process; 15] = [
+static PROCESSES: [Process; 16] = [
     Process {
         verb: towline_runner::GUARD_VERB,
         words: &["NAME"],
@@ -115,6 +116,11 @@ static PROCESSES: [Process; 15] = [
         verb: aliases::CONNECT_VERB,
         words: &["STATE", "ALIAS", "PORT"],
         main: Main::Exec(connect),
+    },
+    Process {
+        verb: completion::COMPLETE_VERB,
+        words: &["SHELL", "WORD…"],
+        main: Main::Own(|words| completion::main(words.0)),
     },
 ];
 

@@ -51,7 +51,7 @@ const MAY_SEE: [(&str, &[&str]); 18] = [
     ),
     ("simulation", &["core", "engine", "server", "wire"]),
     ("testkit", &["core", "host", "runner", "wire"]),
-    ("xtask", &["wire"]),
+    ("xtask", &["backends", "core", "wire"]),
 ];
 
 #[test]

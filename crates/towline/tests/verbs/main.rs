@@ -21,6 +21,7 @@ mod ids;
 mod import;
 mod import_jobs;
 mod logs;
+mod man;
 mod nodes;
 mod output;
 mod prune;

@@ -16,7 +16,9 @@ use towline_core::{Error, Result};
 use towline_wire::report::scratch::Backup;
 use towline_wire::workspace::Outcome;
 
-/// Keep a workspace on fast scratch, with backups that are never half-written.
+/// Keep a workspace on fast scratch, with backups.
+///
+/// A backup is whole or not there at all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow scratch create work --on tow-node --path /scratch/$USER/work

@@ -18,6 +18,7 @@ use towline_wire::report::snapshot::SnapshotFolder;
   tow snapshot get 3f2a9c old-code
   tow snapshot get 3f2a9c old-code --in research")]
 pub(crate) struct Args {
+    /// The snapshot, as `tow snapshot ls` lists it, or a unique part of its id.
     #[arg(value_name = "SNAPSHOT")]
     snapshot: String,
     /// The folder to make; it must not exist.

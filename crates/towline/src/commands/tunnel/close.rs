@@ -23,6 +23,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(15);
   tow tunnel close box
   tow tunnel close --all")]
 pub(crate) struct Args {
+    /// Tunnels, as `tow tunnel ls` lists them.
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
     /// Close every tunnel that is open, or tries to be.

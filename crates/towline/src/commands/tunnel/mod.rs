@@ -15,7 +15,7 @@ use crate::reach::tunnels;
 use towline_core::Result;
 use towline_core::tunnel::Definition;
 
-/// Ports of this machine that lead to hosts behind a bastion, and stay open.
+/// Keep ports open that lead to hosts behind a bastion.
 ///
 /// A tunnel is defined once and opened by name. It holds its port and reconnects after a loss of
 /// the network, a sleep or a restart of a host on the route, until you close it.

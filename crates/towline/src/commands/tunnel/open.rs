@@ -25,6 +25,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(30);
   tow tunnel open box
   tow tunnel open --all --no-wait")]
 pub(crate) struct Args {
+    /// Tunnels, as `tow tunnel ls` lists them.
     #[arg(value_name = "NAME", required_unless_present = "all")]
     names: Vec<String>,
     /// Open every tunnel that is defined.

@@ -12,6 +12,7 @@ use towline_wire::report::tunnel::TunnelsRemoved;
 #[command(after_help = "Examples:
   tow tunnel rm box")]
 pub(crate) struct Args {
+    /// Tunnels, as `tow tunnel ls` lists them.
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
 }
