@@ -211,12 +211,13 @@ fn events_of_a_sweep_say_whose_they_are() {
     let short = super::short(&sweep);
     for number in 1..=2 {
         let of_run = format!("{short}-{number}  ");
-        let own = shown
-            .stdout
-            .lines()
-            .filter(|line| line.starts_with(&of_run));
-        assert!(own.clone().count() >= 3, "{}", shown.stdout);
-        assert!(own.last().unwrap().contains("ended"), "{}", shown.stdout);
+        let lines = shown.stdout.lines();
+        let own: Vec<&str> = lines.filter(|line| line.starts_with(&of_run)).collect();
+        assert!(
+            own.len() >= 3 && own[own.len() - 1].contains("ended"),
+            "{}",
+            shown.stdout
+        );
     }
     let json = home.tow(["show", &sweep, "--events", "--json"]).ok().json();
     let runs: Vec<&str> = json["events"]

@@ -38,7 +38,7 @@ fn run_after_run_below_a_heading() {
         "a=1-3",
         "sh",
         "-c",
-        r#"printf 'x\ny${{a}}'; exit $((${{a}} == 2))"#,
+        r"printf 'x\ny${{a}}'; exit $((${{a}} == 2))",
     ];
     let sweep = ended(&home, &words);
     let short = short(&sweep);
