@@ -13,26 +13,30 @@ from .table import NOTHING, Row, count, ms, times
 from .tow import Tow
 
 
+SWEEP = 10_000
+
+
 def measure(bench: Bench) -> list[Row]:
-    """`tow ps` with ever more runs in the history."""
+    """`tow ps` with ever more runs in the history, and with a large sweep among them."""
     with bench.started_tow() as tow:
         seed_history(tow)
     source = tow.state_folder()
     states = {}
-    for runs in bench.sizes.history:
+    for runs, sweep in [*((runs, 0) for runs in bench.sizes.history), (max(bench.sizes.history) + SWEEP, SWEEP)]:
         states[runs] = Tow(bench.tow, bench.folder())
-        fill_history(source, states[runs], runs)
+        fill_history(source, states[runs], runs, sweep)
     samples = interleave({runs: partial(tow.run, "ps") for runs, tow in states.items()}, bench.sizes.history_spawns)
     return [history_row(runs, samples) for runs in samples]
 
 
 def history_row(runs: int, samples: dict[int, list[float]]) -> Row:
-    smallest = min(samples)
+    smallest, largest = min(samples), max(samples)
     ours, median = samples[runs], statistics.median(samples[runs])
     ratio = paired_ratio(ours, samples[smallest])
     first = runs == smallest
+    among = f", {count(SWEEP)} of them one sweep" if runs == largest else ""
     return Row(
-        figure=f"`tow ps`, newest 50 of {count(runs)} runs",
+        figure=f"`tow ps`, newest 50 of {count(runs)} runs{among}",
         tow=ms(median),
         peers=NOTHING if first else f"of {count(smallest)} runs {ms(statistics.median(samples[smallest]))}",
         ratio=NOTHING if first else times(ratio),

@@ -25,8 +25,8 @@ def seed_history(tow: Tow) -> None:
     wait_until(lambda: not tow.active(), "the runs of the seed have ended")
 
 
-def fill_history(source: Path, target: Tow, runs: int) -> None:
-    """Copies a history and multiplies its runs."""
+def fill_history(source: Path, target: Tow, runs: int, sweep: int = 0) -> None:
+    """Copies a history and multiplies its runs; the newest `sweep` of them are one sweep."""
     folder = target.shop.root / "state/towline" / source.name
     folder.mkdir(mode=0o700, parents=True)
     shutil.copy(source / "history.db", folder / "history.db")
@@ -34,7 +34,8 @@ def fill_history(source: Path, target: Tow, runs: int) -> None:
     try:
         database.execute("PRAGMA synchronous=OFF")
         database.execute("BEGIN")
-        multiply(database, runs)
+        multiply(database, runs - sweep)
+        add_sweep(database, sweep)
         database.execute("COMMIT")
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     finally:
@@ -68,6 +69,23 @@ def multiply(database: sqlite3.Connection, total: int) -> None:
         for table, rows in seed.items():
             chosen = (row for row in rows if table == "submissions" or row["run" if "run" in row else "sequence"] in kept)
             insert(database, table, (moved(table, row, number, len(seed["runs"]), len(seed["events"]), age_ms) for row in chosen))
+
+
+def add_sweep(database: sqlite3.Connection, runs: int) -> None:
+    """One more sweep of so many ended runs, each like the first run of a sweep that is there."""
+    if runs == 0:
+        return
+    name = "large-1700000000-0badcafe"
+    submission = next(row for row in rows_of(database, "submissions") if row["is_sweep"])
+    first = next(row for row in rows_of(database, "runs") if row["submission"] == submission["id"])
+    attempt = next(row for row in rows_of(database, "attempts") if row["run"] == first["sequence"])
+    last = database.execute("SELECT max(sequence) FROM runs").fetchone()[0]
+    insert(database, "submissions", [dict(submission, id=name, reversed=name[::-1])])
+    for number in range(1, runs + 1):
+        run = f"{name}-{number}"
+        row = dict(first, sequence=last + number, id=run, reversed=run[::-1], submission=name)
+        insert(database, "runs", [row])
+        insert(database, "attempts", [dict(attempt, run=last + number)])
 
 
 def moved(table: str, row: Record, number: int, runs: int, events: int, age_ms: int) -> Record:

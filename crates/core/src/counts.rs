@@ -27,11 +27,19 @@ pub const BY_INTEREST: [Phase; 9] = [
 pub struct PhaseCounts([u64; BY_INTEREST.len()]);
 
 impl PhaseCounts {
-    fn place(phase: Phase) -> usize {
-        BY_INTEREST
-            .iter()
-            .position(|known| *known == phase)
-            .expect("the order has every phase")
+    /// The place of a phase in [`BY_INTEREST`].
+    const fn place(phase: Phase) -> usize {
+        match phase {
+            Phase::Ended(Outcome::Failed) => 0,
+            Phase::Ended(Outcome::Lost) => 1,
+            Phase::Running => 2,
+            Phase::Queued => 3,
+            Phase::Submitting => 4,
+            Phase::Staging => 5,
+            Phase::Drafted => 6,
+            Phase::Ended(Outcome::Cancelled) => 7,
+            Phase::Ended(Outcome::Succeeded) => 8,
+        }
     }
 
     pub fn of(&self, phase: Phase) -> u64 {
@@ -105,6 +113,8 @@ mod tests {
     fn every_phase_has_its_place() {
         let counts: PhaseCounts = Phase::ALL.into_iter().collect();
         assert!(Phase::ALL.into_iter().all(|phase| counts.of(phase) == 1));
+        let places: Vec<usize> = BY_INTEREST.into_iter().map(PhaseCounts::place).collect();
+        assert!(places.into_iter().eq(0..BY_INTEREST.len()));
         assert_eq!((counts.total(), counts.active()), (9, 5));
     }
 

@@ -116,3 +116,73 @@ fn one_run_of_a_sweep_is_aborted_and_only_the_failed_are_done_again() {
         .len();
     assert!((5..8).contains(&runs), "not all of them: {again:?}");
 }
+
+#[test]
+fn a_far_sweep_is_followed_as_one_and_shown_run_after_run() {
+    let lab = Lab::own(&Options {
+        nodes: 1,
+        cpus: 2,
+        ..Options::default()
+    });
+    let script =
+        "echo begin $0; until [ -e ~/go-$0 ]; do sleep 0.1; done; echo end $0; exit $((0$0 / 3))";
+    let sweep = lab
+        .tow([
+            "submit", "--name", "live", "--sweep", "i=1-3", "sh", "-c", script, "${{i}}",
+        ])
+        .ok()
+        .id();
+    let short = &sweep[sweep.len() - 5..];
+    let shown = lab.home.path("shown");
+    let follower = lab
+        .home
+        .command(["logs", "-f", &sweep])
+        .stdout(fs::File::create(&shown).unwrap())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let sees = |line: &str| {
+        until_within(120, &format!("{line:?} to be shown"), || {
+            let text = fs::read_to_string(&shown).unwrap();
+            text.lines().any(|known| known == line).then_some(())
+        });
+    };
+    let go = |number: u32| {
+        let file = format!("go-{number}");
+        lab.slurm().exec("login", "alice", ["touch", &file]).ok();
+    };
+    sees(&format!("[{short}-1] begin 1"));
+    sees(&format!("[{short}-2] begin 2"));
+    go(2);
+    // The third one waits until there is room.
+    sees(&format!("[{short}-3] begin 3"));
+    go(3);
+    go(1);
+    let output = follower.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    let text = fs::read_to_string(&shown).unwrap();
+    let lines: BTreeSet<&str> = text.lines().collect();
+    let all: Vec<String> = (1..=3)
+        .flat_map(|number| {
+            ["begin", "end"].map(|word| format!("[{short}-{number}] {word} {number}"))
+        })
+        .collect();
+    assert_eq!(lines, all.iter().map(String::as_str).collect(), "{told}");
+    assert_eq!(text.lines().count(), 6, "each line once: {text}");
+    assert!(
+        told.contains(&format!("{sweep}: 1 failed, 2 succeeded")),
+        "{told}"
+    );
+    let mut expected = String::new();
+    for (number, state) in [(1, "succeeded"), (2, "succeeded"), (3, "failed")] {
+        expected += &format!("==> {short}-{number} i={number}: {state} <==\n");
+        expected += &format!("begin {number}\nend {number}\n");
+    }
+    assert_eq!(lab.tow(["logs", &sweep]).ok().stdout, expected);
+    let row = lab.tow(["ps"]).ok().stdout;
+    assert!(
+        row.contains("1 failed, 2 succeeded") && row.contains("lab"),
+        "{row}"
+    );
+}
