@@ -3,6 +3,7 @@
 use crate::facts::Facts;
 use crate::runner::own_ending;
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 use towline_core::cluster::{
     AttemptReport, Claim, Depth, End, JobStart, Observed, RunRef, RunReport, Started,
 };
@@ -17,7 +18,8 @@ use towline_core::{Error, Result, RunId};
 #[derive(Debug)]
 pub(crate) struct Job {
     native: String,
-    /// It shows in the scheduler's lists.
+    created: Duration,
+    /// It shows in the scheduler's lists, at the latest after the delay that the cluster states.
     is_listed: bool,
     attempts: Vec<AttemptReport>,
     pub(crate) is_running: bool,
@@ -28,8 +30,13 @@ pub(crate) struct Job {
     pub(crate) printed: u64,
 }
 
+/// How long after its submission a job may be missing from lists.
+pub(crate) const LISTING_DELAY: Duration = Duration::from_secs(30);
+
 #[derive(Debug, Default)]
 pub(crate) struct Cluster {
+    /// The time of the present call.
+    pub(crate) now: Duration,
     pub(crate) is_down: bool,
     pub(crate) loses_answer: bool,
     pub(crate) refuses: bool,
@@ -68,6 +75,7 @@ impl Cluster {
                 self.last_native += 1;
                 let job = Job {
                     native: self.last_native.to_string(),
+                    created: self.now,
                     is_listed: false,
                     attempts: Vec::new(),
                     is_running: false,
@@ -111,7 +119,10 @@ impl Cluster {
     }
 
     fn report(&self, run: &RunId, depth: Depth) -> RunReport {
-        let seen = |job: &&Job| job.is_listed || !job.attempts.is_empty();
+        let seen = |job: &&Job| {
+            let is_old = self.now.saturating_sub(job.created) >= LISTING_DELAY;
+            is_old || job.is_listed || !job.attempts.is_empty()
+        };
         let job = self.jobs.get(run).filter(seen);
         RunReport {
             run: run.clone(),

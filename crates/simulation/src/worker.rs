@@ -1,5 +1,6 @@
 //! The thread of a far cluster: the shipped worker, and calls that each are a step of their own.
 
+use crate::cluster::LISTING_DELAY;
 use crate::plans::cluster_name;
 use crate::world::{CLUSTERS, World};
 use std::collections::{HashMap, VecDeque};
@@ -11,9 +12,6 @@ use towline_server::worker::{About, Call, CallAnswer, Worker, WorkerEffect, Work
 
 /// How many bytes of a log one call brings.
 const LOG_BATCH_BYTES: u64 = 3;
-/// How long after its submission a job may be missing from lists.
-const LISTING_DELAY: Duration = Duration::from_secs(30);
-
 #[derive(Debug)]
 pub(crate) struct WorkerProcess {
     value: Worker,
@@ -132,6 +130,7 @@ impl World {
         let disk_is_full = self.disk_is_full;
         let logs = &mut self.logs;
         let cluster = &mut self.clusters[which];
+        cluster.now = self.now;
         match call {
             Call::Stage(_) => CallAnswer::Staged(cluster.reach(|_| Ok(()))),
             Call::Submit(plan) => {

@@ -76,7 +76,7 @@ impl Daemon {
             }
         }
         for ((key, attempt), (runner, run, at, gpus)) in &claims {
-            self.make_way(*key, *attempt, &runner.name, *at);
+            self.bring_forward(*key, *attempt, &runner.name, *at);
             let intent = RunEvent::AttemptIntent {
                 attempt: *attempt,
                 runner: runner.name.clone(),
@@ -95,7 +95,7 @@ impl Daemon {
     /// Brings a run to where a claim can follow. The attempt before the claimed one was over, and the
     /// runner that the history names for the same attempt never had it: a power cut lost what
     /// happened in between.
-    fn make_way(&mut self, key: RunKey, attempt: u32, runner: &str, at: Moment) {
+    fn bring_forward(&mut self, key: RunKey, attempt: u32, runner: &str, at: Moment) {
         let Some(state) = self.run_of(key).map(|run| &run.state) else {
             return;
         };

@@ -176,7 +176,7 @@ fn a_daemon_without_descriptors_is_seen_and_says_so() {
     };
     let begun = Instant::now();
     let mut is_felt = false;
-    for limit in [12, 16, 20] {
+    for limit in [12, 14, 16, 18, 20, 22] {
         submit_with(limit);
         let lock = home.state().daemon_lock();
         // From a shell that has enough: answered, refused with words, or nobody is there, as the
