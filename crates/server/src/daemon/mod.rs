@@ -1,5 +1,5 @@
 //! The daemon as a value. [`Daemon::step`] takes one input and the time, and returns effects. It
-//! touches no clock, socket, process or disk; the [shell](crate::shell) does.
+//! touches no clock, socket, process or disk; the shell (`server/src/shell`) does.
 
 mod adopt;
 mod cancel;
