@@ -21,7 +21,6 @@ mod ids;
 mod import;
 mod import_jobs;
 mod logs;
-mod man;
 mod nodes;
 mod output;
 mod prune;
