@@ -67,7 +67,7 @@ fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         if path.is_dir() && name != "target" && !name.starts_with('.') {
             pages(&path, found);
-        } else if name.ends_with(".md") {
+        } else if Path::new(&name).extension().is_some_and(|end| end == "md") {
             found.push(path);
         }
     }
