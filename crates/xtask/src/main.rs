@@ -1,5 +1,5 @@
-//! Chores: `cargo xtask install | test [--quick] | lint | generate | picture | soak`. CI runs exactly
-//! these.
+//! Chores: `cargo xtask install | test [--quick] | lint | generate | picture | soak | mutants`. CI
+//! runs exactly these, but for the last two.
 
 #![expect(
     clippy::print_stderr,
@@ -11,6 +11,7 @@ mod clusters;
 mod generate;
 mod install;
 mod lint;
+mod mutants;
 mod picture;
 mod quick;
 mod soak;
@@ -34,8 +35,10 @@ fn main() -> ExitCode {
         Some("generate") => generate::run(),
         Some("picture") => picture::run(),
         Some("soak") => soak::run(),
+        Some("mutants") => mutants::run(&words[1..]),
         _ => Err(
-            "cargo xtask install | test [--quick] | lint | generate | picture | soak".to_owned(),
+            "cargo xtask install | test [--quick] | lint | generate | picture | soak | mutants"
+                .to_owned(),
         ),
     };
     match outcome {
