@@ -298,4 +298,37 @@ mod tests {
             "Call { method: Put, url: \"https://host/a\", .. }"
         );
     }
+
+    #[test]
+    fn a_post_has_its_body_unless_it_is_null_and_is_sent_once() {
+        let body = serde_json::json!({"a": 1});
+        let post = Call::post("https://host/a", body.clone());
+        assert_eq!((post.method, post.body), (Method::Post, Some(body)));
+        assert!(!post.repeatable);
+        assert_eq!(
+            Call::post("https://host/a", serde_json::Value::Null).body,
+            None
+        );
+        assert!(
+            Call::post("https://host/a", serde_json::Value::Null)
+                .repeatable()
+                .repeatable
+        );
+    }
+
+    #[test]
+    fn an_answer_says_whether_it_is_good_and_what_it_holds() {
+        let reply = |status| Reply {
+            status,
+            headers: vec![("etag".to_owned(), "7".to_owned())],
+            body: b"{\"a\": 1}".to_vec(),
+            tries: 1,
+        };
+        let good = [199, 200, 299, 300].map(|status| reply(status).is_good());
+        assert_eq!(good, [false, true, true, false]);
+        assert_eq!(reply(200).header("etag"), Some("7"));
+        assert_eq!(reply(200).header("location"), None);
+        assert_eq!(reply(200).json(), Some(serde_json::json!({"a": 1})));
+        assert_eq!(Reply::default().json(), None);
+    }
 }

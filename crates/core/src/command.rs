@@ -353,4 +353,28 @@ mod tests {
             r"echo 'it'\''s' 'a b' ''"
         );
     }
+
+    #[test]
+    fn a_blank_script_is_no_program() {
+        let job = |script: &str| Job {
+            script: Some(script.to_owned()),
+            ..Job::default()
+        };
+        assert!(Program::from_job(&job(" \n")).is_err());
+        assert_eq!(
+            Program::from_job(&job("make")).expect("a script"),
+            Program::Script("make".into())
+        );
+    }
+
+    #[test]
+    fn a_starter_is_passed_over_for_the_module_or_the_script_that_it_starts() {
+        let name = |words: &[&str]| program(words).default_name();
+        assert_eq!(name(&["deepspeed", "--module", "pkg.train"]), "train");
+        assert_eq!(name(&["accelerate", "launch", "-m", "pkg.train"]), "train");
+        assert_eq!(name(&["deepspeed", "--x", "src/eval.py"]), "eval");
+        // Neither an option that ends like a script nor the value of an option is one.
+        assert_eq!(name(&["mpirun", "-x.py", "make"]), "mpirun");
+        assert_eq!(name(&["mpirun", "-n", "2", "make"]), "mpirun");
+    }
 }

@@ -427,4 +427,13 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn advice_and_context_are_told_as_they_were_given() {
+        let error = Error::unreachable("no answer");
+        assert_eq!(error.retry_advice(), error.retry);
+        let named = Error::refused("no").with("cluster", "a100");
+        assert_eq!(named.context(), [("cluster", "a100".to_owned())]);
+        assert!(error.context().is_empty());
+    }
 }

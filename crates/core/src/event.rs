@@ -1,6 +1,7 @@
 //! The events of a run. Every change of state is one of these, and is written before it shows.
 
 use crate::RunId;
+use crate::change::Edit;
 use crate::reason::Ending;
 use crate::time::Moment;
 use schemars::JsonSchema;
@@ -54,6 +55,16 @@ pub enum RunEvent {
     CancelRefused { why: String },
     /// A higher tier needs its resources; the attempt is being ended.
     PreemptIntent { attempt: u32 },
+    /// The user put it on hold; it does not start until it is resumed.
+    PutOnHold,
+    /// The user resumed it.
+    Resumed,
+    /// A run that it waited for has ended as it had to.
+    AfterMet { before: RunId },
+    /// The user changed its tier, time limit or size; the next attempt has it.
+    Edited { edit: Box<Edit> },
+    /// The user changed its tags; these are all of them.
+    Tagged { tags: Vec<String> },
     /// The run ended with this attempt (0: it never started).
     Ended { attempt: u32, ending: Ending },
     /// The cluster says with authority that it has never had the job, and there is no end record.
@@ -77,6 +88,11 @@ impl RunEvent {
             Self::CancelIntent => "cancel_intent",
             Self::CancelRefused { .. } => "cancel_refused",
             Self::PreemptIntent { .. } => "preempt_intent",
+            Self::PutOnHold => "put_on_hold",
+            Self::Resumed => "resumed",
+            Self::AfterMet { .. } => "after_met",
+            Self::Edited { .. } => "edited",
+            Self::Tagged { .. } => "tagged",
             Self::Ended { .. } => "ended",
             Self::NeverHeard => "never_heard",
             Self::Observed { .. } => "observed",

@@ -300,4 +300,17 @@ script: |
             yaml::decode(&yaml::parse("job.yaml", "# nothing\n").expect("YAML")).expect("decodes");
         assert_eq!(job, Job::default());
     }
+
+    #[test]
+    fn the_schema_knows_every_key_and_wants_a_program() {
+        let schema = schema();
+        assert_eq!(schema["title"], "Towline job file");
+        assert_eq!(schema["anyOf"][0]["required"][0], "command");
+        let keys = schema["properties"].as_object().expect("keys");
+        assert!(
+            ["command", "script", "resources", "sweep"]
+                .iter()
+                .all(|key| keys.contains_key(*key))
+        );
+    }
 }

@@ -3,7 +3,9 @@
 //! Nothing here opens a file, a socket or a clock, or reads the environment: every function maps
 //! values to values. Code that touches the world lives in the crates around this one.
 
+pub mod after;
 pub mod bastion;
+pub mod change;
 pub mod cloud;
 pub mod cluster;
 pub mod command;

@@ -1,6 +1,7 @@
 //! A plan: the job resolved against one cluster. Acting takes the plan and nothing else.
 
 use crate::RunId;
+use crate::after::After;
 use crate::config;
 use crate::job::{IoMode, Job};
 use crate::quantity::Memory;
@@ -30,6 +31,9 @@ pub struct Plan {
     /// Notes for the user before it is sent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The runs that must end before its runs begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
     /// The run that this one repeats.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resubmits: Option<RunId>,
@@ -79,6 +83,7 @@ impl Plan {
             resolved: self.resolved.without_inherited(),
             request: self.request.clone(),
             notes: self.notes.clone(),
+            after: self.after.clone(),
             resubmits: self.resubmits.clone(),
             adopted: self.adopted.clone(),
             made: self.made,
@@ -277,4 +282,102 @@ pub fn plan_runs(
             })
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan with everything in it.
+    fn sample() -> Plan {
+        let samples: serde_json::Value =
+            serde_json::from_str(include_str!("../tests/golden/plan.json")).expect("JSON");
+        serde_json::from_value(samples["plan"][0].clone()).expect("a plan")
+    }
+
+    #[test]
+    fn an_adopted_run_has_the_cluster_s_name_and_a_followed_one_its_own() {
+        let run = RunId::new("train", 1, 2);
+        let mut plan = sample();
+        plan.adopted = None;
+        assert_eq!((plan.native_of(&run), plan.foreign()), (None, None));
+        plan.adopted = Some("77".to_owned());
+        assert_eq!(plan.native_of(&run).as_deref(), Some("77"));
+        assert_eq!(plan.foreign(), Some("77"));
+        plan.adopted = Some(plan.id.to_string());
+        assert_eq!(plan.native_of(&run), Some(run.to_string()));
+        assert_eq!(plan.foreign(), None);
+    }
+
+    #[test]
+    fn a_description_says_where_code_data_and_variables_come_from() {
+        let mut resolved = sample().resolved;
+        resolved.shape.once = false;
+        resolved.limits = None;
+        let lines = |resolved: &Resolved, is_here| -> Vec<String> {
+            let text = describe(resolved, "2 CPUs", is_here);
+            text.lines().map(str::to_owned).collect()
+        };
+        assert_eq!(
+            lines(&resolved, true),
+            [
+                "starts    python train.py",
+                "in        code of the run/src",
+                "code      12 files, 33.7K from /home/alice/project",
+                "linked    data, checkpoints",
+                "image     lab/cuda:12 (/usr/bin/podman)",
+                "data      blobmnt = research:alice/work (mount)",
+                "copy      research:imagenet train, val",
+                "ranks     16 on 2 nodes",
+                "takes     2 CPUs",
+                "tier      premium",
+                "at most   14d",
+                "set-up    pip install -r requirements.txt",
+                "variable  NCCL_IB_DISABLE=0",
+                "inherits  no variable of this shell: an image has its own",
+                "secrets   GITHUB_PAT",
+            ]
+        );
+        let far = lines(&resolved, false);
+        assert!(far.contains(&"inherits  1 variables of this shell".to_owned()));
+        assert!(!far.iter().any(|line| line.starts_with("linked")));
+        if let Some(code) = &mut resolved.code {
+            (code.links, code.mapped) = (Vec::new(), std::collections::BTreeMap::new());
+        }
+        let unlinked = lines(&resolved, true);
+        assert!(!unlinked.iter().any(|line| line.starts_with("linked")));
+        resolved.code = None;
+        assert_eq!(
+            lines(&resolved, true)[1],
+            "in        /home/alice/project/src itself"
+        );
+        assert_eq!(
+            lines(&resolved, false)[1],
+            "in        the folder of the run, which has no code"
+        );
+    }
+
+    #[test]
+    fn one_is_singular_and_a_machine_s_memory_may_be_unknown() {
+        assert_eq!(takes(2, 1, 4 << 30), "2 CPUs, 1 GPU, 4G memory");
+        assert_eq!(takes(1, 0, 0), "1 CPU, 0 GPUs");
+    }
+
+    #[test]
+    fn only_a_sweep_numbers_its_runs() {
+        let id = RunId::new("train", 1, 2);
+        let value = |value: &str| vec![("lr".to_owned(), value.to_owned())];
+        let names = |combinations: &[Parameters]| -> Vec<(RunId, String)> {
+            let runs = plan_runs(&id, "lr ${{lr}}", combinations).expect("runs");
+            runs.into_iter().map(|run| (run.id, run.name)).collect()
+        };
+        assert_eq!(names(&[value("1")]), [(id.clone(), "lr 1".to_owned())]);
+        assert_eq!(
+            names(&[value("1"), value("2")]),
+            [
+                (id.numbered(1), "lr 1".to_owned()),
+                (id.numbered(2), "lr 2".to_owned())
+            ]
+        );
+    }
 }

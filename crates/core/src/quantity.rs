@@ -291,4 +291,11 @@ mod tests {
             proptest::prop_assert_eq!(serde_json::from_str::<Memory>(&stored).ok(), Some(Memory(bytes)));
         }
     }
+
+    #[test]
+    fn the_size_of_a_file_always_has_a_unit() {
+        let shown = [0, 12, 1023, 1024, 1536].map(|bytes| Size(bytes).to_string());
+        assert_eq!(shown, ["0B", "12B", "1023B", "1K", "1.5K"]);
+        assert_eq!(format!("{:>5}", Size(12)), "  12B");
+    }
 }

@@ -107,4 +107,20 @@ mod tests {
         assert_eq!(value("AZ_BATCH_HOST_LIST"), Some("a,b,c"));
         assert_eq!(value("MASTER_PORT"), Some("29500"));
     }
+
+    #[test]
+    fn a_rank_has_a_number_of_its_own() {
+        let shape = Shape {
+            nodes: 2,
+            ranks_per_node: 3,
+            once: false,
+            gpus_per_node: 0,
+            cpus_per_node: None,
+            memory: None,
+        };
+        let places =
+            (0..2).flat_map(|node| (0..3).map(move |local_rank| Place { node, local_rank }));
+        let ranks: Vec<u32> = places.map(|place| place.rank(&shape)).collect();
+        assert_eq!(ranks, [0, 1, 2, 3, 4, 5]);
+    }
 }

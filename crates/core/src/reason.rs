@@ -26,6 +26,8 @@ pub enum Cause {
     NotStarted,
     Rejected,
     ByUser,
+    /// A run that it waited for did not end as it had to.
+    Dependency,
 }
 
 impl Cause {
@@ -43,6 +45,7 @@ impl Cause {
             Self::NotStarted => "not_started",
             Self::Rejected => "rejected",
             Self::ByUser => "by_user",
+            Self::Dependency => "dependency",
         }
     }
 
@@ -232,7 +235,7 @@ impl Ending {
         }
     }
     pub fn cause(cause: Cause) -> Self {
-        let exit_code = (cause == Cause::ByUser).then_some(143);
+        let exit_code = matches!(cause, Cause::ByUser | Cause::Dependency).then_some(143);
         Self {
             cause: Some(cause),
             exit_code,
@@ -292,7 +295,7 @@ impl Ending {
     pub const fn outcome(&self) -> Outcome {
         match self.cause {
             None => Outcome::Succeeded,
-            Some(Cause::ByUser) => Outcome::Cancelled,
+            Some(Cause::ByUser | Cause::Dependency) => Outcome::Cancelled,
             Some(_) => Outcome::Failed,
         }
     }
@@ -341,6 +344,7 @@ impl fmt::Display for Ending {
                 Cause::NotStarted => "could not be started",
                 Cause::Rejected => "rejected by the cluster",
                 Cause::ByUser => "cancelled by the user",
+                Cause::Dependency => "never started: a run before it did not end as it had to",
             })?,
         }
         if let Some(detail) = &self.detail {
@@ -440,5 +444,51 @@ mod tests {
         assert_eq!(kind(older), Some(ErrorKind::Refused));
         let oldest = serde_json::json!({"cause": "rejected", "exit_code": 123, "detail": "no"});
         assert_eq!(kind(oldest), Some(ErrorKind::Refused));
+    }
+
+    #[test]
+    fn only_what_the_job_did_is_its_own_failure() {
+        let own = [
+            Cause::ExitCode,
+            Cause::Signal,
+            Cause::OutOfMemory,
+            Cause::SetUp,
+            Cause::NotStarted,
+            Cause::ImagePull,
+            Cause::Data,
+        ];
+        assert!(own.into_iter().all(Cause::is_own_failure));
+        let foreign = [
+            Cause::TimeLimit,
+            Cause::Preempted,
+            Cause::NodeFailed,
+            Cause::Rejected,
+            Cause::ByUser,
+        ];
+        assert!(!foreign.into_iter().any(Cause::is_own_failure));
+    }
+
+    #[test]
+    fn a_failure_never_passes_on_a_zero() {
+        let failed = |exit_code| Ending {
+            exit_code,
+            ..Ending::cause(Cause::ExitCode)
+        };
+        assert_eq!(Ending::success().passed_code(), 0);
+        assert_eq!(failed(Some(7)).passed_code(), 7);
+        assert_eq!(failed(Some(0)).passed_code(), 1);
+        assert_eq!(failed(None).passed_code(), 1);
+    }
+
+    #[test]
+    fn signals_have_their_usual_names() {
+        let names = "1 HUP 2 INT 3 QUIT 4 ILL 6 ABRT 7 BUS 8 FPE 9 KILL 11 SEGV 13 PIPE 14 ALRM \
+            15 TERM 24 XCPU 25 XFSZ 31 SYS";
+        let words: Vec<&str> = names.split_whitespace().collect();
+        for pair in words.chunks(2) {
+            let number = pair[0].parse().expect("a number");
+            assert_eq!(signal_name(number), format!("SIG{}", pair[1]));
+        }
+        assert_eq!(signal_name(64), "signal 64");
     }
 }

@@ -6,7 +6,7 @@ mod mapped;
 mod shape;
 
 pub use mapped::MappedPlace;
-pub use shape::Shape;
+pub use shape::{Shape, shape as shape_of};
 
 use crate::command::Program;
 use crate::config::Datastore;
@@ -450,5 +450,31 @@ mod tests {
         let wrong = job("{sweep: {lr: [1]}, command: 'train ${{lrr}}'}");
         let error = resolve(&wrong, None, 0, Surroundings::default()).expect_err("unknown name");
         assert_eq!(error.hints(), ["did you mean `lr`?"]);
+    }
+
+    #[test]
+    fn limits_go_with_the_environment_and_not_into_an_image() {
+        let limits_of = |inherit, container| {
+            let around = Surroundings {
+                inherit,
+                container,
+                limits: Some(ProcessLimits {
+                    nice: 3,
+                    soft: BTreeMap::new(),
+                }),
+                ..Surroundings::default()
+            };
+            let (resolved, _) = resolve(&job("{}"), None, 0, around).expect("resolves");
+            resolved.limits.map(|limits| limits.nice)
+        };
+        let image = Container {
+            runtime: Runtime::Docker,
+            program: "docker".into(),
+            image: "a".into(),
+            options: Vec::new(),
+        };
+        assert_eq!(limits_of(true, None), Some(3));
+        assert_eq!(limits_of(false, None), None);
+        assert_eq!(limits_of(true, Some(image)), None);
     }
 }

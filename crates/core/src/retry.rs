@@ -25,7 +25,7 @@ pub fn after(
 ) -> Next {
     match ending.cause {
         _ if cancel_requested => Next::End,
-        None | Some(Cause::ByUser | Cause::Rejected) => Next::End,
+        None | Some(Cause::ByUser | Cause::Rejected | Cause::Dependency) => Next::End,
         Some(Cause::Preempted) => Next::Requeue { counted: false },
         Some(cause) => match policy {
             Some(policy) if policy.is_unlimited_after(cause) => Next::Requeue { counted: false },

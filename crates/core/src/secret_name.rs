@@ -107,4 +107,17 @@ mod tests {
         assert_eq!(map[&SecretName::Datastore("env:KEY".into())], "c");
         assert_eq!(serde_json::to_string(&map).expect("it encodes"), stored);
     }
+
+    #[test]
+    fn a_name_is_of_one_kind_only() {
+        let kinds = |text: &str| {
+            let name = SecretName::from(text);
+            let own = |text: Option<&str>| text.map(str::to_owned);
+            (name.is_token(), own(name.variable()), own(name.reference()))
+        };
+        assert_eq!(kinds("***1"), (true, None, None));
+        assert_eq!(kinds("PAT"), (false, Some("PAT".to_owned()), None));
+        let reference = Some("env:KEY".to_owned());
+        assert_eq!(kinds("datastore env:KEY"), (false, None, reference));
+    }
 }

@@ -1,5 +1,7 @@
 //! The states of a run and the one function that moves between them.
 
+use crate::after::After;
+use crate::change::Edit;
 use crate::event::RunEvent;
 use crate::reason::{Cause, Ending, Outcome};
 use crate::time::Moment;
@@ -83,6 +85,15 @@ pub struct RunState {
     /// The nodes are held until then because a rank failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_until: Option<Moment>,
+    /// The user put it on hold: it does not start until it is resumed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub on_hold: bool,
+    /// The runs that must end before it begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
+    /// The user's changes since its submission.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub edited: Option<Box<Edit>>,
     /// How the run ended, or its last attempt did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
@@ -118,6 +129,18 @@ impl RunState {
     pub fn job_of_scheduler(&self) -> Option<&str> {
         self.runner.as_deref()?.strip_prefix(JOB_RUNNER)
     }
+
+    /// Whether it must not begin, because it is on hold or waits for other runs.
+    pub fn is_blocked(&self) -> bool {
+        self.on_hold || !self.after.is_empty()
+    }
+
+    /// Whether it has not begun, or waits for its next attempt.
+    pub const fn is_changeable(&self) -> bool {
+        matches!(self.phase, Phase::Drafted | Phase::Queued)
+            && self.runner.is_none()
+            && !self.cancel_requested
+    }
 }
 
 impl Default for RunState {
@@ -133,6 +156,9 @@ impl Default for RunState {
             cancel_refused: None,
             preempt_requested: false,
             held_until: None,
+            on_hold: false,
+            after: Vec::new(),
+            edited: None,
             ending: None,
             native: None,
         }
@@ -291,6 +317,30 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         }
         (_, RunEvent::PreemptIntent { .. }) => Ok(Step::Ignored),
 
+        (_, RunEvent::PutOnHold) if state.is_changeable() && !state.on_hold => {
+            changed(&|next| next.on_hold = true)
+        }
+        (_, RunEvent::Resumed) if state.on_hold => changed(&|next| next.on_hold = false),
+        (_, RunEvent::AfterMet { before })
+            if state.after.iter().any(|after| after.run == *before) =>
+        {
+            changed(&|next| next.after.retain(|after| after.run != *before))
+        }
+        (_, RunEvent::Edited { edit })
+            if state.is_changeable() && state.edited.as_ref() != Some(edit) =>
+        {
+            changed(&|next| next.edited = Some(edit.clone()))
+        }
+        // Tags are no part of the state.
+        (
+            _,
+            RunEvent::PutOnHold
+            | RunEvent::Resumed
+            | RunEvent::AfterMet { .. }
+            | RunEvent::Edited { .. }
+            | RunEvent::Tagged { .. },
+        ) => Ok(Step::Ignored),
+
         (_, RunEvent::Ended { attempt, ending })
             if *attempt == state.attempt || state.runner.is_none() =>
         {
@@ -374,6 +424,17 @@ mod tests {
                 .prop_map(|attempt| RunEvent::PreemptIntent { attempt }),
             (attempt, ending).prop_map(|(attempt, ending)| RunEvent::Ended { attempt, ending }),
             Just(RunEvent::NeverHeard),
+            Just(RunEvent::PutOnHold),
+            Just(RunEvent::Resumed),
+            Just(RunEvent::AfterMet {
+                before: crate::RunId::new("a", 1, 1)
+            }),
+            Just(RunEvent::Edited {
+                edit: Box::new(Edit {
+                    time: Some(crate::quantity::Span(60)),
+                    ..Edit::default()
+                })
+            }),
             Just(RunEvent::Observed {
                 native: Box::new(Native {
                     id: "1".into(),
@@ -423,5 +484,66 @@ mod tests {
         for phase in Phase::ALL {
             assert_eq!(Phase::from_word(phase.word()), Some(phase));
         }
+    }
+
+    /// A run with an attempt, and its runner if it has one.
+    fn at_attempt(attempt: u32, runner: Option<&str>) -> RunState {
+        RunState {
+            phase: Phase::Queued,
+            attempt,
+            runner: runner.map(str::to_owned),
+            ..RunState::default()
+        }
+    }
+
+    fn is_changed(state: &RunState, event: &RunEvent) -> bool {
+        matches!(reduce(state, event), Ok(Step::Changed(_)))
+    }
+
+    #[test]
+    fn an_attempt_ends_once_and_only_if_it_was_begun() {
+        let ended = |attempt| RunEvent::AttemptEnded {
+            attempt,
+            ending: Ending::cause(Cause::Preempted),
+            counted: false,
+        };
+        let carried = at_attempt(2, Some("r"));
+        assert!(is_changed(&carried, &ended(2)));
+        assert_eq!(reduce(&carried, &ended(1)), Ok(Step::Ignored));
+        assert!(reduce(&carried, &ended(3)).is_err());
+        let between = at_attempt(2, None);
+        assert_eq!(reduce(&between, &ended(2)), Ok(Step::Ignored));
+    }
+
+    #[test]
+    fn a_preemption_is_of_the_present_attempt_and_asked_for_once() {
+        let preempt = |attempt| RunEvent::PreemptIntent { attempt };
+        let carried = at_attempt(2, Some("r"));
+        assert!(is_changed(&carried, &preempt(2)));
+        let asked = RunState {
+            preempt_requested: true,
+            ..carried.clone()
+        };
+        for (state, attempt) in [
+            (&carried, 1),
+            (&carried, 3),
+            (&asked, 2),
+            (&at_attempt(2, None), 2),
+        ] {
+            assert_eq!(reduce(state, &preempt(attempt)), Ok(Step::Ignored));
+        }
+    }
+
+    #[test]
+    fn an_end_of_an_earlier_attempt_is_late_and_of_a_later_one_illegal() {
+        let ended = |attempt| RunEvent::Ended {
+            attempt,
+            ending: Ending::success(),
+        };
+        let carried = at_attempt(2, Some("r"));
+        assert!(is_changed(&carried, &ended(2)));
+        assert_eq!(reduce(&carried, &ended(1)), Ok(Step::Ignored));
+        assert!(reduce(&carried, &ended(3)).is_err());
+        assert!(is_changed(&at_attempt(2, None), &ended(0)));
     }
 }

@@ -38,4 +38,10 @@ mod tests {
         assert_eq!(nearest("frobnicate", known), None);
         assert_eq!(nearest("x", known), None);
     }
+
+    #[test]
+    fn two_letters_of_five_may_be_wrong() {
+        assert_eq!(nearest("quxxy", ["query"]), Some("query"));
+        assert_eq!(nearest("quxxx", ["query"]), None);
+    }
 }

@@ -80,4 +80,31 @@ mod tests {
         assert_eq!(human_millis(192_000), "3m12s");
         assert_eq!(human_millis(14_820_000), "4h07m");
     }
+
+    #[test]
+    fn a_span_is_never_negative_and_seconds_round_down() {
+        assert_eq!(Moment(1_500).since(Moment(200)), 1_300);
+        assert_eq!(Moment(200).since(Moment(1_500)), 0);
+        assert_eq!(Moment(1_999).seconds(), 1);
+        assert_eq!(Moment(-1).seconds(), -1);
+        assert_eq!(Moment(-1_001).seconds(), -2);
+        assert_eq!(Moment(5).plus_millis(7), Moment(12));
+    }
+
+    #[test]
+    fn a_span_is_told_in_the_units_that_matter() {
+        let told = [
+            9_900,
+            10_000,
+            59_999,
+            60_000,
+            3_600_000,
+            86_400_000,
+            183_600_000,
+        ];
+        assert_eq!(
+            told.map(human_millis),
+            ["9.9s", "10s", "59s", "1m00s", "1h00m", "1d00h", "2d03h"]
+        );
+    }
 }

@@ -423,4 +423,22 @@ mod tests {
             ("${{***2}}", "512")
         );
     }
+
+    #[test]
+    fn a_short_number_is_a_setting_and_a_long_one_a_secret() {
+        assert!(!is_secret("API_TOKEN", "123456789"));
+        assert!(is_secret("API_TOKEN", "1234567890"));
+        assert!(!is_secret("API_TOKEN", "true"));
+    }
+
+    #[test]
+    fn only_options_of_credentials_hold_one_and_a_use_of_a_variable_is_none() {
+        for option in ["token", "hf-token", "my_password"] {
+            assert!(is_credential_option(option), "{option}");
+        }
+        assert!(!is_credential_option("tokenizer"));
+        assert_eq!(password_in_address("://me:hunter22@host/a"), Some(6..14));
+        assert_eq!(password_in_address("://me:$PAT@host/a"), None);
+        assert_eq!(password_in_address("://me:@host/a"), None);
+    }
 }

@@ -105,3 +105,21 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// Closes the shared connection.
     fn close(&self);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_good_without_a_code_and_its_last_words_are_told() {
+        let ran = |code, err: &str| Ran {
+            code,
+            out: Vec::new(),
+            err: err.as_bytes().to_vec(),
+        };
+        assert!(ran(0, "").is_good());
+        assert!(!ran(1, "").is_good());
+        assert_eq!(ran(1, "first\n last \n \n").last_stderr_line(), "last");
+        assert_eq!(ran(1, " \n").last_stderr_line(), "it printed nothing");
+    }
+}

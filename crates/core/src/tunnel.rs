@@ -524,4 +524,13 @@ mod tests {
         preset.target = "GCRAZGDL1234".into();
         assert!(preset.machine().is_err());
     }
+
+    #[test]
+    fn a_probe_is_known_by_its_name_and_a_long_name_is_refused() {
+        let probes = Probe::ALL.map(|word| Probe::parse(word).ok());
+        assert_eq!(probes, [Probe::Ssh, Probe::Http, Probe::Tcp].map(Some));
+        assert!(Probe::parse("udp").is_err());
+        assert!(check_name(&"x".repeat(40)).is_ok());
+        assert!(check_name(&"x".repeat(41)).is_err());
+    }
 }

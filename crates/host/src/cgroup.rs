@@ -36,9 +36,12 @@ pub fn leave(group: &Path) {
     }
 }
 
-/// Kills everything in the group.
+/// Kills everything in the group. A path that is not absolute was read from a file that was not
+/// written whole, and names no group.
 pub fn kill(group: &Path) {
-    let _ = fs::write(group.join("cgroup.kill"), "1");
+    if group.is_absolute() {
+        let _ = fs::write(group.join("cgroup.kill"), "1");
+    }
 }
 
 /// Whether nothing is alive in it.
@@ -47,7 +50,28 @@ pub fn is_empty(group: &Path) -> bool {
         || !group.exists()
 }
 
-/// Removes an empty group.
+/// Removes an empty group, if the path names one.
 pub fn remove(group: &Path) {
-    let _ = fs::remove_dir(group);
+    if group.is_absolute() {
+        let _ = fs::remove_dir(group);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_names_no_group_changes_nothing() {
+        let name = "cgroup.kill";
+        assert!(!Path::new(name).exists(), "the test needs a clean folder");
+        kill(Path::new(""));
+        assert!(!Path::new(name).exists());
+        let folder = tempfile::tempdir().expect("a folder");
+        kill(folder.path());
+        assert!(
+            folder.path().join(name).exists(),
+            "an absolute path is a group"
+        );
+    }
 }

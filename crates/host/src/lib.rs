@@ -8,6 +8,7 @@ pub mod crash;
 pub mod daemon;
 pub mod filesystem;
 pub mod git;
+pub mod keyring;
 pub mod limits;
 pub mod lock;
 pub mod mounts;

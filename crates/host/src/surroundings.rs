@@ -1,6 +1,6 @@
 //! Facts that only this machine knows: folders, variables, the keyring.
 
-use crate::program;
+use crate::keyring::Keyring;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -123,24 +123,22 @@ pub fn umask() -> u32 {
     u32::from_str_radix(text.trim(), 8).unwrap_or(0o022)
 }
 
-/// The program that reads the keyring.
-const KEYRING_PROGRAM: &str = "secret-tool";
-
 /// Whether this machine has a keyring that can be read.
 pub fn has_keyring() -> bool {
-    program::on_path(KEYRING_PROGRAM).is_some()
+    Keyring::here().is_some()
 }
 
-/// Values of `names` in the keyring, read by `secret-tool` if it is installed.
+/// Values of `names` in the keyring, if there is one.
 pub fn keyring(names: &[String], environment: &[(String, String)]) -> BTreeMap<String, Secret> {
     let missing = names
         .iter()
         .filter(|name| !environment.iter().any(|(known, _)| known == *name));
+    // A job without secrets does not search the PATH.
+    let mut missing = missing.peekable();
+    let Some(keyring) = missing.peek().and_then(|_| Keyring::here()) else {
+        return BTreeMap::new();
+    };
     missing
-        .filter_map(|name| {
-            let output = program::output(KEYRING_PROGRAM, &["lookup", "towline", name])?;
-            let value = String::from_utf8(output).ok()?;
-            (!value.is_empty()).then(|| (name.clone(), Secret::new(value.trim_end_matches('\n'))))
-        })
+        .filter_map(|name| Some((name.clone(), keyring.get(name).ok()??)))
         .collect()
 }

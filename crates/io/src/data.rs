@@ -86,6 +86,8 @@ pub struct Marks {
 pub struct Object {
     pub key: Key,
     pub size: u64,
+    /// Bytes on its disk, fewer than `size` for a file with holes; only a folder tells.
+    pub disk_bytes: Option<u64>,
     /// When the service last changed it, in milliseconds since 1970.
     pub changed: Option<i64>,
     /// Identifies these bytes, so that a read can ask for exactly this version.
@@ -193,6 +195,8 @@ impl Sums {
 pub struct Shape {
     pub size: u64,
     pub block: u64,
+    /// Space that it takes where holes stay holes.
+    pub disk_bytes: u64,
 }
 
 impl Shape {
@@ -324,7 +328,11 @@ mod tests {
     #[test]
     fn a_shape_covers_every_byte_once() {
         for (size, block, count) in [(10, 4, 3), (8, 4, 2), (1, 4, 1), (9, 4, 3)] {
-            let shape = Shape { size, block };
+            let shape = Shape {
+                size,
+                block,
+                disk_bytes: size,
+            };
             assert_eq!(shape.blocks(), count);
             let mut at = 0;
             for index in 0..count {

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-use towline_core::cluster::{Observed, RunRef, RunReport};
+use towline_core::cluster::{AttemptReport, Claim, JobStart, Observed, RunRef, RunReport};
 use towline_core::plan::{PLAN_VERSION, Plan};
 use towline_core::state::Native;
 use towline_core::time::Moment;
 use towline_core::{Error, RunId};
 use towline_server::daemon::{Order, Report};
-use towline_server::worker::{About, Call, CallAnswer, Worker, WorkerEffect, WorkerInput};
+use towline_server::worker::{
+    About, Call, CallAnswer, StatusNote, Worker, WorkerEffect, WorkerInput,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -92,6 +94,7 @@ fn word(effect: &WorkerEffect) -> Option<String> {
             Call::BringLogs(_) => "logs",
             Call::Explain(_) => "explain",
             Call::Forget { .. } => "forget",
+            Call::Change { .. } => "change",
         },
         WorkerEffect::Tell(report) => match report {
             Report::Staged { .. } => "tells: staged",
@@ -101,6 +104,7 @@ fn word(effect: &WorkerEffect) -> Option<String> {
             Report::Withdrawn { .. } => "tells: withdrawn",
             Report::Observed { .. } => "tells: observed",
             Report::Looked { .. } => "tells: looked",
+            Report::Changed { .. } => "tells: changed",
             Report::Answered { .. } => "tells: answered",
         },
         WorkerEffect::Status(_) | WorkerEffect::HangUp | WorkerEffect::Pass(_) => return None,
@@ -275,4 +279,175 @@ fn nobody_fetches_logs_for_a_client_that_has_hung_up() {
     driven.order(logs);
     driven.order(Order::Abandon { connection: 1 });
     assert_eq!(driven.wake_after(Duration::ZERO), [""; 0]);
+}
+
+fn watch() -> Order {
+    Order::Watch {
+        runs: vec![RunRef::of(&run())],
+    }
+}
+
+#[test]
+fn nothing_begins_while_a_call_is_under_way() {
+    let mut driven = Driven::new(Duration::ZERO);
+    assert_eq!(driven.submit(), ["stage"]);
+    assert_eq!(driven.wake_after(SECOND), [""; 0]);
+}
+
+#[test]
+fn a_look_that_took_long_is_not_repeated_at_once() {
+    let mut driven = Driven::new(Duration::ZERO);
+    driven.order(watch());
+    assert_eq!(driven.wake_after(Duration::ZERO), ["observe"]);
+    driven.answer(observed(Some("7")));
+    assert_eq!(driven.worker.wait(), SECOND, "soon after a change");
+    assert_eq!(driven.wake_after(SECOND), ["observe"]);
+    driven.now += SECOND;
+    driven.answer(observed(Some("8")));
+    // Not after a second again: the next query to the scheduler comes first.
+    assert_eq!(driven.worker.wait(), 2 * SECOND);
+}
+
+#[test]
+fn a_followed_log_that_is_behind_is_fetched_on() {
+    let follow = || Order::Follow {
+        run: RunRef::of(&run()),
+        on: true,
+    };
+    let wait = |is_all| {
+        let mut driven = Driven::new(Duration::ZERO);
+        driven.order(watch());
+        driven.order(follow());
+        assert_eq!(driven.wake_after(Duration::ZERO), ["observe"]);
+        assert_eq!(driven.answer(observed(Some("7"))), ["logs"]);
+        driven.answer(CallAnswer::BroughtLogs(Ok(is_all)));
+        driven.worker.wait()
+    };
+    assert!(wait(false) < SECOND / 10);
+    assert!(wait(true) > SECOND / 10);
+}
+
+#[test]
+fn a_connection_that_nobody_uses_is_closed() {
+    let hangs_up = |driven: &mut Driven, pause| {
+        driven.now += pause;
+        let effects = driven.worker.step(WorkerInput::Wake, driven.now);
+        effects
+            .iter()
+            .any(|effect| matches!(effect, WorkerEffect::HangUp))
+    };
+    let mut driven = Driven::new(Duration::ZERO);
+    assert!(!hangs_up(&mut driven, 59 * SECOND));
+    assert!(hangs_up(&mut driven, 2 * SECOND));
+    driven.order(Order::Abandon { connection: 1 });
+    assert!(!hangs_up(&mut driven, SECOND), "it was used a second ago");
+    driven.order(watch());
+    assert!(!hangs_up(&mut driven, 90 * SECOND), "it watches a run");
+}
+
+#[test]
+fn the_status_says_whether_the_cluster_answered() {
+    let notes = |answer| {
+        let mut driven = Driven::new(Duration::ZERO);
+        driven.order(watch());
+        driven.wake_after(Duration::ZERO);
+        let effects = driven.worker.step(WorkerInput::Answer(answer), driven.now);
+        let last = effects.into_iter().rev().find_map(|effect| match effect {
+            WorkerEffect::Status(note) => Some(note),
+            _ => None,
+        });
+        last.expect("a note")
+    };
+    assert!(matches!(notes(observed(Some("7"))), StatusNote::Seen));
+    let failed = CallAnswer::Observed {
+        observed: unreachable(),
+        pages: HashMap::new(),
+    };
+    assert!(matches!(notes(failed), StatusNote::Trouble { .. }));
+}
+
+#[test]
+fn logs_that_cannot_be_fetched_are_trouble_only_if_the_cluster_is_away() {
+    let note = |error| {
+        let mut driven = Driven::new(Duration::ZERO);
+        driven.order(Order::Logs {
+            run: RunRef::of(&run()),
+            connection: 1,
+        });
+        driven.wake_after(Duration::ZERO);
+        let answer = CallAnswer::BroughtLogs(Err(error));
+        let effects = driven.worker.step(WorkerInput::Answer(answer), driven.now);
+        let first = effects.into_iter().find_map(|effect| match effect {
+            WorkerEffect::Status(note) => Some(note),
+            _ => None,
+        });
+        first.expect("a note")
+    };
+    let away = note(Error::unreachable("no network"));
+    assert!(matches!(away, StatusNote::Trouble { .. }));
+    assert!(matches!(
+        note(Error::refused("no")),
+        StatusNote::WaitsNoMore
+    ));
+}
+
+#[test]
+fn records_name_the_job_and_its_hosts_before_the_scheduler_is_asked() {
+    let mut driven = Driven::new(Duration::ZERO);
+    driven.order(watch());
+    driven.wake_after(Duration::ZERO);
+    driven.answer(observed(None));
+    assert_eq!(driven.wake_after(SECOND), ["observe"]);
+    let CallAnswer::Observed {
+        observed: Ok(mut seen),
+        pages,
+    } = observed(None)
+    else {
+        panic!("an observation");
+    };
+    seen.runs[0].attempts = vec![AttemptReport {
+        attempt: 1,
+        claim: Some(Claim {
+            by: JobStart {
+                job: "7".to_owned(),
+                restarts: 0,
+            },
+            at: Moment(0),
+            hosts: vec!["node1".to_owned()],
+            port: 1,
+        }),
+        started: None,
+        held: None,
+        end: None,
+    }];
+    let answer = CallAnswer::Observed {
+        observed: Ok(seen),
+        pages,
+    };
+    let effects = driven.worker.step(WorkerInput::Answer(answer), driven.now);
+    let native = effects.into_iter().find_map(|effect| match effect {
+        WorkerEffect::Tell(Report::Observed { reports }) => reports[0].native.clone(),
+        _ => None,
+    });
+    let native = native.expect("the job");
+    assert_eq!(
+        (native.id.as_str(), native.hosts),
+        ("7", vec!["node1".to_owned()])
+    );
+}
+
+#[test]
+fn a_refusal_is_not_final_if_the_cluster_did_not_say_whether_it_has_the_run() {
+    let mut driven = refused_after_a_lost_answer(Duration::ZERO);
+    let nothing = CallAnswer::Observed {
+        observed: Ok(Observed {
+            at: Moment(0),
+            runs: Vec::new(),
+            unasked: None,
+            settles_in: None,
+        }),
+        pages: HashMap::new(),
+    };
+    let told = driven.answer(nothing);
+    assert!(!told.iter().any(|word| word == "give up"), "{told:?}");
 }

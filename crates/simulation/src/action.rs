@@ -29,6 +29,15 @@ pub enum Action {
     Watch(usize),
     /// A client asks for the logs of a far run.
     Logs(usize),
+    /// A client puts a run on hold.
+    Hold(usize),
+    Resume(usize),
+    /// A client changes the tier and the size of a run that waits.
+    Edit {
+        run: usize,
+        gpus: u32,
+        tier: usize,
+    },
     /// A client removes an ended run from the history.
     Forget(usize),
     /// The ranks of a runner end: by themselves, or because of a signal.
@@ -62,6 +71,8 @@ pub struct Job {
     pub tier: usize,
     pub has_secrets: bool,
     pub retries: bool,
+    /// The run that must end before, and the condition.
+    pub after: Option<(usize, usize)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,11 +2,18 @@
 
 use crate::action::Job;
 use towline_core::RunId;
+use towline_core::after::After;
+use towline_core::change::Change;
 use towline_wire::daemon::{Hello, Reply, Request};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Want {
-    Submit { job: Job, number: u32 },
+    Submit {
+        job: Job,
+        number: u32,
+        after: Vec<After>,
+    },
+    Change(RunId, Change),
     Cancel(RunId),
     Watch(RunId),
     Logs(RunId),
@@ -23,6 +30,8 @@ pub(crate) struct Client {
     pub(crate) is_done: bool,
     /// The numbers of the events that a watch was sent on this connection.
     pub(crate) events: Vec<i64>,
+    /// Whether the last state that a watch was told is an end.
+    pub(crate) told_end: Option<bool>,
     /// The last reply has come.
     pub(crate) is_answered: bool,
     /// The job of its run was over when it asked.
@@ -37,6 +46,7 @@ impl Client {
             asked: 0,
             is_done: false,
             events: Vec::new(),
+            told_end: None,
             is_answered: false,
             asked_after_end: false,
         }
@@ -44,7 +54,13 @@ impl Client {
 
     pub(crate) fn request(&self, plans: &crate::plans::Plans) -> Hello {
         Hello::new(match &self.want {
-            Want::Submit { job, number } => Request::Submit(Box::new(plans.submit(*job, *number))),
+            Want::Submit { job, number, after } => {
+                Request::Submit(Box::new(plans.submit(*job, *number, after)))
+            }
+            Want::Change(run, change) => Request::Change {
+                runs: vec![run.clone()],
+                change: change.clone(),
+            },
             Want::Cancel(run) => Request::Cancel {
                 runs: vec![run.clone()],
             },

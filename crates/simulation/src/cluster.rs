@@ -1,9 +1,9 @@
 //! A far cluster: what its scheduler and its records hold, and how it answers.
 
-use crate::facts::Facts;
 use crate::runner::own_ending;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
+use towline_core::change::Change;
 use towline_core::cluster::{
     AttemptReport, Claim, Depth, End, JobStart, Observed, RunRef, RunReport, Started,
 };
@@ -24,6 +24,7 @@ pub(crate) struct Job {
     attempts: Vec<AttemptReport>,
     pub(crate) is_running: bool,
     pub(crate) is_over: bool,
+    pub(crate) is_on_hold: bool,
     counted: u32,
     policy: Option<RetryPolicy>,
     /// The bytes that its ranks have printed.
@@ -80,6 +81,7 @@ impl Cluster {
                     attempts: Vec::new(),
                     is_running: false,
                     is_over: false,
+                    is_on_hold: false,
                     counted: 0,
                     policy: plan.resolved.retry.clone(),
                     printed: 0,
@@ -140,15 +142,13 @@ impl Cluster {
     }
 
     /// The scheduler starts a job that waits.
-    pub(crate) fn start(&mut self, which: usize, now: Moment, facts: &mut Facts) {
-        let waits = |(_, job): &(&RunId, &mut Job)| !job.is_running && !job.is_over;
+    pub(crate) fn start(&mut self, which: usize, now: Moment) -> Option<(RunId, u32)> {
+        let waits =
+            |(_, job): &(&RunId, &mut Job)| !job.is_running && !job.is_over && !job.is_on_hold;
         let mut waiting: Vec<(&RunId, &mut Job)> = self.jobs.iter_mut().filter(waits).collect();
         let count = waiting.len().max(1);
-        let Some((run, job)) = waiting.get_mut(which % count) else {
-            return;
-        };
+        let (run, job) = waiting.get_mut(which % count)?;
         let attempt = u32::try_from(job.attempts.len()).unwrap_or(0) + 1;
-        facts.begin_far(run, attempt);
         job.is_running = true;
         job.is_listed = true;
         job.counted += 1;
@@ -167,6 +167,22 @@ impl Cluster {
             held: None,
             end: None,
         });
+        Some(((*run).clone(), attempt))
+    }
+
+    /// Changes jobs that wait. Returns those that it refuses to change.
+    pub(crate) fn change(&mut self, runs: &[RunRef], change: &Change) -> Vec<(RunId, Error)> {
+        let mut refused = Vec::new();
+        for run in runs {
+            let waits = |job: &&mut Job| !job.is_running && !job.is_over;
+            match (self.jobs.get_mut(&run.run).filter(waits), change) {
+                (Some(job), Change::Hold) => job.is_on_hold = true,
+                (Some(job), Change::Resume) => job.is_on_hold = false,
+                (Some(_), Change::Edit(_)) => {}
+                (None, _) => refused.push((run.run.clone(), Error::refused("it does not wait"))),
+            }
+        }
+        refused
     }
 
     fn running(&mut self, which: usize) -> Option<&mut Job> {
@@ -193,6 +209,24 @@ impl Cluster {
                 how => own_ending(how),
             };
             job.end(&ending, now, false);
+        }
+    }
+
+    /// Ends a job by itself, unless its run was cancelled: then it has to be stopped.
+    pub(crate) fn end_one_of(
+        &mut self,
+        which: usize,
+        cancelled: &BTreeMap<RunId, u32>,
+        now: Moment,
+    ) {
+        let jobs = self.jobs.iter_mut();
+        let mut running: Vec<&mut Job> = jobs
+            .filter(|(run, job)| job.is_running && !cancelled.contains_key(*run))
+            .map(|(_, job)| job)
+            .collect();
+        let count = running.len().max(1);
+        if let Some(job) = running.get_mut(which % count) {
+            job.end(&own_ending(0), now, false);
         }
     }
 

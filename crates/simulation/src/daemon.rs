@@ -317,9 +317,9 @@ impl World {
 
     /// Whether a submission came with secrets.
     pub(crate) fn had_secrets(&self, submission: &RunId) -> bool {
-        self.clients.iter().any(|client| match client.want {
-            crate::client::Want::Submit { job, number } => {
-                job.has_secrets && self.plans.submit(job, number).plan.id == *submission
+        self.clients.iter().any(|client| match &client.want {
+            crate::client::Want::Submit { job, number, .. } => {
+                job.has_secrets && self.plans.submit(*job, *number, &[]).plan.id == *submission
             }
             _ => false,
         })

@@ -1,7 +1,9 @@
 //! The truth about the world, seen from outside, and what must hold of it.
 
+use crate::history::History;
 use std::collections::{BTreeMap, BTreeSet};
 use towline_core::RunId;
+use towline_core::after::{After, Verdict};
 use towline_core::reason::Ending;
 
 /// Ranks that are alive on this machine.
@@ -19,10 +21,16 @@ pub(crate) struct Facts {
     pub(crate) acknowledged: BTreeSet<RunId>,
     /// Submissions that were refused and asked for only once: they must not happen.
     pub(crate) refused: BTreeSet<RunId>,
-    /// Runs whose cancel was answered.
-    pub(crate) cancelled: BTreeSet<RunId>,
+    /// Runs whose cancel was answered, with the attempt that they had then.
+    pub(crate) cancelled: BTreeMap<RunId, u32>,
     /// Runs that a user wanted removed from the history.
     pub(crate) forgotten: BTreeSet<RunId>,
+    /// The run that must end before a run begins.
+    pub(crate) after: BTreeMap<RunId, After>,
+    /// Runs of which a client was told that they are on hold, and that nobody wanted to resume.
+    pub(crate) on_hold: BTreeSet<RunId>,
+    /// All faults are over, and somebody resumes every run at any moment.
+    pub(crate) all_are_resumed: bool,
     pub(crate) alive: Vec<Alive>,
     /// Attempts that have begun, here or on a cluster.
     begun: BTreeSet<(RunId, u32)>,
@@ -39,11 +47,16 @@ impl Facts {
         }
     }
 
-    /// An attempt begins: no other may be alive, it has not begun before, its GPUs are free.
+    /// An attempt begins: no other may be alive, it has not begun before, its GPUs are free, and its
+    /// run was not cancelled before it.
     pub(crate) fn begin(&mut self, new: Alive) {
         let name = format!("attempt {} of {}", new.attempt, new.run);
         if !self.begun.insert((new.run.clone(), new.attempt)) {
             self.break_promise(format!("{name} began twice"));
+        }
+        let last = self.cancelled.get(&new.run);
+        if last.is_some_and(|last| *last < new.attempt) {
+            self.break_promise(format!("{name} began after the cancel"));
         }
         let other = self.alive.iter().find(|alive| alive.run == new.run);
         if let Some(other) = other {
@@ -67,6 +80,21 @@ impl Facts {
             self.break_promise(format!(
                 "attempt {attempt} of {run} began twice on its cluster"
             ));
+        }
+    }
+
+    /// A run begins: it is not on hold, and the run before it has ended as it had to.
+    pub(crate) fn check_begin(&mut self, run: &RunId, history: &History) {
+        if self.on_hold.contains(run) {
+            self.break_promise(format!("{run} began while it is on hold"));
+        }
+        let Some(after) = self.after.get(run) else {
+            return;
+        };
+        let counts = history.phases_of(&after.run);
+        if after.when.judge(&counts) != Verdict::Holds && !self.forgotten.contains(&after.run) {
+            let what = format!("{run} began, and {after} does not hold: {counts}");
+            self.break_promise(what);
         }
     }
 

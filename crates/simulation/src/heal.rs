@@ -2,11 +2,13 @@
 //! promises are looked at.
 
 use crate::action::{Action, ClusterAct};
-use crate::client::Want;
+use crate::client::{Client, Want};
 use crate::plans::cluster_name;
 use crate::runner::Stage;
 use crate::world::{CLUSTERS, World};
 use towline_core::RunId;
+use towline_core::after::Verdict;
+use towline_core::change::Change;
 use towline_core::reason::{Cause, Outcome};
 use towline_core::state::Phase;
 
@@ -17,6 +19,8 @@ impl World {
     /// Ends all faults and lets everybody go on until nothing is left to do.
     pub(crate) fn heal(&mut self) {
         self.note(|| "all faults are over".to_owned());
+        self.facts.all_are_resumed = true;
+        self.facts.on_hold.clear();
         self.disk_is_full = false;
         self.is_unreadable = false;
         self.has_no_processes = false;
@@ -41,6 +45,7 @@ impl World {
         if self.daemon.is_none() {
             self.start_daemon();
         }
+        self.resume_all();
         for client in 0..self.clients.len() {
             self.act(&Action::Client(client));
         }
@@ -51,25 +56,48 @@ impl World {
         }
         for runner in 0..self.runners.len() {
             self.act(&Action::Runner(runner));
-            if self.is_running(runner) {
+            if self.ends_by_itself(runner) {
                 self.act(&Action::RanksEnd { runner, how: 0 });
             }
         }
         for cluster in 0..CLUSTERS {
             self.act(&Action::Worker { cluster, steps: 30 });
-            for act in [
-                ClusterAct::List,
-                ClusterAct::Start(round),
-                ClusterAct::End { job: round, how: 0 },
-            ] {
+            for act in [ClusterAct::List, ClusterAct::Start(round)] {
                 self.act(&Action::Cluster { cluster, act });
+            }
+            let now = self.wall();
+            self.clusters[cluster].end_one_of(round, &self.facts.cancelled, now);
+        }
+    }
+
+    /// Somebody resumes every run that is on hold.
+    fn resume_all(&mut self) {
+        for cluster in &mut self.clusters {
+            cluster
+                .jobs
+                .values_mut()
+                .for_each(|job| job.is_on_hold = false);
+        }
+        let on_hold = self.history.rows().filter(|row| row.state.on_hold);
+        let runs: Vec<RunId> = on_hold.map(|row| row.id.clone()).collect();
+        for run in runs {
+            let asks = |client: &Client| {
+                let is_its = matches!(&client.want, Want::Change(of, Change::Resume) if *of == run);
+                is_its && !client.is_done
+            };
+            if !self.clients.iter().any(asks) {
+                let want = Want::Change(run, Change::Resume);
+                self.clients.push(Client::new(want));
             }
         }
     }
 
-    fn is_running(&self, runner: usize) -> bool {
+    /// Whether the ranks of a runner end now. Those of a cancelled run have to be stopped.
+    fn ends_by_itself(&self, runner: usize) -> bool {
         let attempt = self.runners[runner].attempt.as_ref();
-        attempt.is_some_and(|attempt| attempt.stage == Stage::Running)
+        attempt.is_some_and(|of| {
+            of.stage == Stage::Running && !self.facts.cancelled.contains_key(&of.run)
+        })
     }
 
     fn is_at_rest(&self) -> bool {
@@ -164,6 +192,17 @@ impl World {
             && !(row.state.cancel_requested && told.cause == Some(Cause::ByUser))
         {
             broken.push(format!("{run} ended as {known:?}, and {told:?} is told"));
+        }
+        // A run that never began because of another one: that one did not end as it had to.
+        if ending.and_then(|ending| ending.cause) == Some(Cause::Dependency) {
+            let after = self.facts.after.get(run);
+            let is_so = after.is_some_and(|after| {
+                let counts = self.history.phases_of(&after.run);
+                after.when.judge(&counts) == Verdict::Never
+            });
+            if !is_so || self.facts.has_begun(run) {
+                broken.push(format!("{run} was given up because of {after:?}"));
+            }
         }
         // A run that succeeded has begun.
         if outcome == Outcome::Succeeded && !self.facts.has_begun(run) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use towline_core::counts::PhaseCounts;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::state::{RunState, Step, reduce};
@@ -118,8 +119,19 @@ impl History {
                 let found = runs.iter().filter_map(|run| self.stored(run));
                 Answer::FarRuns(found.filter(|stored| stored.far.is_some()).collect())
             }
+            Query::Phases(ids) => {
+                Answer::Phases(Ok(ids.iter().map(|id| self.phases_of(id)).collect()))
+            }
             Query::Nothing => Answer::Nothing,
         }
+    }
+
+    /// The phases of a run, or of the runs of a submission.
+    pub(crate) fn phases_of(&self, id: &RunId) -> PhaseCounts {
+        let rows = self
+            .rows()
+            .filter(|row| row.id == *id || row.submission == *id);
+        rows.map(|row| row.state.phase).collect()
     }
 
     fn stored(&self, run: &RunId) -> Option<StoredRun> {
@@ -181,6 +193,7 @@ impl Tables {
             }
             Write::Forget { run } => Written::Forgotten(self.forget(run)),
             Write::ForgetUnused => Written::Nothing,
+            Write::Tag { .. } => Written::Tagged(None),
         }
     }
 

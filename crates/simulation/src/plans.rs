@@ -3,6 +3,7 @@
 use crate::action::Job;
 use std::sync::Arc;
 use towline_core::RunId;
+use towline_core::after::After;
 use towline_core::plan::{PLAN_VERSION, Plan, PlannedRun};
 use towline_core::redact::{Secret, SecretSet};
 use towline_wire::cluster::NamedCluster;
@@ -49,8 +50,9 @@ impl Plans {
     }
 
     /// The submission number `number`.
-    pub(crate) fn submit(&self, job: Job, number: u32) -> Submit {
+    pub(crate) fn submit(&self, job: Job, number: u32, after: &[After]) -> Submit {
         let mut plan = (*self.sample).clone();
+        plan.after = after.to_vec();
         plan.id = RunId::new("job", 1_700_000_000, number);
         let ids = match job.runs {
             1 => vec![plan.id.clone()],

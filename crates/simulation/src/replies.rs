@@ -4,6 +4,8 @@ use crate::client::{Client, Want};
 use crate::plans::cluster_name;
 use crate::world::World;
 use towline_core::RunId;
+use towline_core::after::After;
+use towline_core::change::Change;
 use towline_core::event::RunEvent;
 use towline_server::daemon::Input;
 use towline_wire::daemon::Reply;
@@ -17,6 +19,10 @@ impl World {
             return;
         };
         if client.is_done || client.connection.is_some() {
+            return;
+        }
+        if self.is_after_nothing(client) {
+            self.clients[which].is_done = true;
             return;
         }
         if self.daemon.is_none() {
@@ -35,6 +41,10 @@ impl World {
             limits_are_possible: true,
         });
         let client = &mut self.clients[which];
+        // It may begin from now on.
+        if let Want::Change(run, Change::Resume) = &client.want {
+            self.facts.on_hold.remove(run);
+        }
         // It may be gone from now on, also if the answer is lost.
         if let Want::Forget(run) = &client.want {
             self.facts.forgotten.insert(run.clone());
@@ -42,6 +52,7 @@ impl World {
         client.connection = Some((connection, daemon.number));
         client.asked += 1;
         client.events.clear();
+        client.told_end = None;
         client.is_answered = false;
         client.asked_after_end = match &client.want {
             Want::Logs(run) => self
@@ -50,6 +61,16 @@ impl World {
                 .any(|cluster| cluster.jobs.get(run).is_some_and(|job| job.is_over)),
             _ => false,
         };
+    }
+
+    /// Whether a submission names a run before it that the history does not have. Then the client
+    /// refuses it.
+    fn is_after_nothing(&self, client: &Client) -> bool {
+        let Want::Submit { after, .. } = &client.want else {
+            return false;
+        };
+        let is_unknown = |after: &After| self.history.phases_of(&after.run).total() == 0;
+        client.asked == 0 && after.iter().any(is_unknown)
     }
 
     /// A reply reaches its client.
@@ -100,16 +121,48 @@ impl World {
                     self.facts.break_promise(what);
                 }
             }
-            (Want::Submit { job, number }, Reply::Refused(_)) if self.clients[which].asked == 1 => {
-                let plan = self.plans.submit(*job, *number).plan;
+            (Want::Submit { job, number, after }, Reply::Refused(_))
+                if self.clients[which].asked == 1 =>
+            {
+                let plan = self.plans.submit(*job, *number, after).plan;
                 let runs = plan.runs.into_iter().map(|run| run.id);
                 self.facts.refused.extend(runs);
             }
-            (Want::Cancel(_), Reply::Cancelling { runs, .. }) => {
-                self.facts.cancelled.extend(runs.iter().cloned());
-            }
-            (Want::Watch(run), Reply::Event { recorded, .. }) => {
+            (Want::Change(run, Change::Hold), Reply::Changed { runs, .. })
+                if runs.contains(run) =>
+            {
                 let run = run.clone();
+                let resumes = |client: &Client| {
+                    let asks =
+                        matches!(&client.want, Want::Change(of, Change::Resume) if *of == run);
+                    asks && client.asked > 0
+                };
+                // Somebody who wanted to resume it meanwhile may have come first or last.
+                if !self.facts.all_are_resumed && !self.clients.iter().any(resumes) {
+                    self.facts.on_hold.insert(run);
+                }
+            }
+            (Want::Cancel(_), Reply::Cancelling { runs, .. }) => {
+                let attempt_of = |run: &RunId| {
+                    let row = self.history.row(run)?;
+                    Some((run.clone(), row.state.attempt))
+                };
+                let last = runs.iter().filter_map(attempt_of);
+                self.facts.cancelled.extend(last);
+            }
+            (Want::Watch(_), Reply::State { state, .. }) => {
+                self.clients[which].told_end = Some(state.phase.is_ended());
+            }
+            // A run that was not known yet has no state.
+            (Want::Watch(run), Reply::WatchEnded)
+                if self.clients[which].told_end == Some(false) =>
+            {
+                let what = format!("a watch of {run} is over and told no end");
+                self.facts.break_promise(what);
+            }
+            (Want::Watch(run), Reply::Event { recorded, state }) => {
+                let run = run.clone();
+                self.clients[which].told_end = Some(state.phase.is_ended());
                 self.watched(which, &run, recorded.sequence, &recorded.event);
             }
             (Want::Logs(run), Reply::LogsBrought) if self.clients[which].asked_after_end => {

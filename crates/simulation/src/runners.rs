@@ -57,6 +57,7 @@ impl World {
             runner: runner.clone(),
             gpus: attempt.gpus.clone(),
         });
+        self.facts.check_begin(&attempt.run, &self.history);
         let at = self.wall();
         let (run, number) = (attempt.run.clone(), attempt.attempt);
         let record = JournalRecord::Started {

@@ -125,8 +125,20 @@ fn action(random: &mut Random, calm: usize) -> Action {
             tier: random.below(3),
             has_secrets: random.once_in(3),
             retries: random.once_in(3),
+            after: random
+                .once_in(5)
+                .then(|| (random.below(100), random.below(3))),
         }),
-        91..94 => Action::Cancel(which),
+        91..93 => Action::Cancel(which),
+        93 => match random.below(3) {
+            0 => Action::Hold(which),
+            1 => Action::Resume(which),
+            _ => Action::Edit {
+                run: which,
+                gpus: [0, 1, 2][random.below(3)],
+                tier: random.below(3),
+            },
+        },
         94..96 => Action::Watch(which),
         96..97 => Action::Logs(which),
         97..98 => Action::Forget(which),

@@ -157,6 +157,9 @@ impl World {
                     forever: false,
                 })
             })),
+            Call::Change { runs, change } => {
+                CallAnswer::Changed(cluster.reach(|cluster| Ok(cluster.change(&runs, &change))))
+            }
             Call::Forget { runs } => {
                 for run in runs {
                     let job = cluster.jobs.get(&run.run);

@@ -11,6 +11,10 @@ use crate::runner::{Journal, Runner, Stage, own_ending};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use towline_core::RunId;
+use towline_core::after::{After, Condition};
+use towline_core::change::{Change, Edit};
+use towline_core::job::Tier;
+use towline_core::resolve::Shape;
 use towline_core::time::Moment;
 use towline_server::daemon::{Input, Now};
 
@@ -116,6 +120,12 @@ impl World {
             Action::Cancel(run) => self.new_client(*run, Want::Cancel),
             Action::Watch(run) => self.new_client(*run, Want::Watch),
             Action::Logs(run) => self.new_client(*run, Want::Logs),
+            Action::Hold(run) => self.new_client(*run, |run| Want::Change(run, Change::Hold)),
+            Action::Resume(run) => self.new_client(*run, |run| Want::Change(run, Change::Resume)),
+            Action::Edit { run, gpus, tier } => {
+                let change = edit(*gpus, *tier);
+                self.new_client(*run, |run| Want::Change(run, change));
+            }
             Action::Forget(run) => self.new_client(*run, Want::Forget),
             Action::RanksEnd { runner, how } => self.ranks_end(*runner, *how),
             Action::Fault(fault) => self.fault(*fault),
@@ -128,10 +138,21 @@ impl World {
     fn submit(&mut self, job: Job) {
         self.submissions += 1;
         let number = self.submissions;
-        let submit = self.plans.submit(job, number);
-        self.runs
-            .extend(submit.plan.runs.into_iter().map(|run| run.id));
-        self.clients.push(Client::new(Want::Submit { job, number }));
+        let before = job.after.and_then(|(run, when)| {
+            let run = self.runs.get(run % self.runs.len().max(1))?.clone();
+            let when = Condition::ALL[when % Condition::ALL.len()];
+            Some(After { run, when })
+        });
+        let after: Vec<After> = before.into_iter().collect();
+        let submit = self.plans.submit(job, number, &after);
+        for run in submit.plan.runs {
+            if let Some(after) = after.first() {
+                self.facts.after.insert(run.id.clone(), after.clone());
+            }
+            self.runs.push(run.id);
+        }
+        let want = Want::Submit { job, number, after };
+        self.clients.push(Client::new(want));
     }
 
     fn new_client(&mut self, run: usize, want: impl FnOnce(RunId) -> Want) {
@@ -156,7 +177,12 @@ impl World {
             return;
         };
         match act {
-            ClusterAct::Start(job) => cluster.start(job, now, &mut self.facts),
+            ClusterAct::Start(job) => {
+                if let Some((run, attempt)) = cluster.start(job, now) {
+                    self.facts.begin_far(&run, attempt);
+                    self.facts.check_begin(&run, &self.history);
+                }
+            }
             ClusterAct::Print { job, bytes } => cluster.print(job, bytes),
             ClusterAct::End { job, how } => cluster.end(job, how, now),
             ClusterAct::List => cluster.list(),
@@ -227,8 +253,28 @@ impl World {
         for journal in self.journals.values_mut() {
             journal.power_cut(kept);
         }
+        // The name of a file is lost with its bytes, unless some of them were synced.
+        let all = kept >= 4;
+        self.journals
+            .retain(|_, journal| all || !journal.records.is_empty());
         for client in &mut self.clients {
             client.is_done = true;
         }
     }
+}
+
+/// Another tier and another number of GPUs.
+fn edit(gpus: u32, tier: usize) -> Change {
+    Change::Edit(Box::new(Edit {
+        tier: Some(Tier::ALL[tier % Tier::ALL.len()]),
+        time: None,
+        shape: Some(Shape {
+            nodes: 1,
+            ranks_per_node: 1,
+            once: false,
+            gpus_per_node: gpus,
+            cpus_per_node: None,
+            memory: None,
+        }),
+    }))
 }

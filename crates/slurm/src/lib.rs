@@ -4,6 +4,7 @@
 //! (`backends/src/slurm`) run the commands.
 
 pub mod cancel;
+pub mod change;
 pub mod environment;
 pub mod job_variables;
 pub mod own_job;

@@ -11,6 +11,12 @@ pub fn not_run(what: &str) {
     let _ = writeln!(std::io::stderr(), "not run: {what}");
 }
 
+/// Whether this program is in the path.
+pub fn has_program(name: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|folder| folder.join(name).is_file()))
+}
+
 /// Whether control groups can be made and killed (version 2).
 pub fn may_make_groups() -> bool {
     own("0::").is_some_and(|path| {

@@ -79,3 +79,12 @@ pub fn listens_at(pid: i32) -> Vec<String> {
         .map(|fields| fields[1].to_owned())
         .collect()
 }
+
+/// The files below a folder that hold these bytes.
+pub fn files_holding(folder: &Path, bytes: &[u8]) -> Vec<PathBuf> {
+    let holds = |path: &PathBuf| {
+        path.symlink_metadata().is_ok_and(|meta| meta.is_file())
+            && fs::read(path).is_ok_and(|held| held.windows(bytes.len()).any(|part| part == bytes))
+    };
+    all_below(folder).into_iter().filter(holds).collect()
+}

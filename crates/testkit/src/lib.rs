@@ -11,6 +11,7 @@ pub mod ability;
 pub mod aml;
 mod answers;
 pub mod campaign;
+pub mod console;
 pub mod contract;
 pub mod disk;
 pub mod exposure;

@@ -131,6 +131,13 @@ pub(crate) fn normalise(words: Vec<OsString>) -> (Vec<OsString>, Vec<String>) {
     {
         before.extend(for_jobs);
     }
+    if verb.as_deref() == Some(OsStr::new("tag")) {
+        // Its words may begin with a dash: `-TAG`. Long options are options all the same.
+        let is_long = |word: &OsString| word.as_encoded_bytes().starts_with(b"--");
+        let (options, words): (Vec<_>, Vec<_>) = rest.into_iter().partition(is_long);
+        before.extend(options);
+        rest = words;
+    }
     all.extend(verb);
     all.extend(before);
     all.extend(rest.into_iter().map(|word| {
@@ -164,6 +171,11 @@ mod tests {
                 .collect::<Vec<std::ffi::OsString>>()
         };
         assert_eq!(normalise(split(from)).0, split(to), "{from}");
+    }
+
+    #[test]
+    fn tags_with_a_dash_and_options_are_told_apart() {
+        check("tow tag x +a -b --json", "tow tag --json x +a -b");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The command line: every verb with its help. The code of a verb is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, get,
-    history, import, init, logs, ls, man, nodes, port, prune, ps, query, release, resubmit, rm,
-    scratch, show, snapshot, ssh, submit, sync, trust, tunnel, up, url, wait, why,
+    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, edit, get,
+    history, hold, import, init, login, logout, logs, ls, man, nodes, port, prune, ps, query,
+    release, resubmit, resume, rm, scratch, show, snapshot, ssh, submit, sync, tag, trust, tunnel,
+    up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -54,6 +55,11 @@ pub(crate) enum Verb {
     #[command(aliases = ["a", "cancel", "kill", "stop"])]
     Abort(abort::Args),
     Resubmit(resubmit::Args),
+    Hold(hold::Args),
+    #[command(alias = "unhold")]
+    Resume(resume::Args),
+    Edit(edit::Args),
+    Tag(tag::Args),
     Wait(wait::Args),
     Diff(diff::Args),
     History(history::Args),
@@ -82,6 +88,8 @@ pub(crate) enum Verb {
     Clusters(clusters::Args),
     #[command(alias = "blame")]
     Nodes(nodes::Args),
+    Login(login::Args),
+    Logout(logout::Args),
     Config(config::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
@@ -107,11 +115,15 @@ impl Verb {
                 | Self::Show(_)
                 | Self::Get(_)
                 | Self::Abort(_)
+                | Self::Hold(_)
+                | Self::Resume(_)
+                | Self::Tag(_)
                 | Self::Wait(_)
                 | Self::Diff(_)
                 | Self::History(_)
                 | Self::Prune(_)
                 | Self::Release(_)
+                | Self::Logout(_)
                 | Self::Config(_)
                 | Self::Trust(_)
                 | Self::Doctor(_)

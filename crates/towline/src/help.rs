@@ -10,19 +10,22 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Run jobs",
         &[
-            "run", "submit", "resubmit", "abort", "wait", "init", "import",
+            "run", "submit", "resubmit", "abort", "wait", "hold", "resume", "edit", "init",
+            "import",
         ],
     ),
     (
         "Look at runs",
         &[
-            "ps", "logs", "why", "show", "query", "diff", "get", "history", "ssh", "port",
+            "ps", "logs", "why", "show", "query", "diff", "get", "tag", "history", "ssh", "port",
         ],
     ),
     ("Data", &["ls", "up", "down", "cp", "rm", "url", "sync"]),
     (
         "Clusters and nodes",
-        &["clusters", "nodes", "alloc", "release", "adopt"],
+        &[
+            "clusters", "nodes", "alloc", "release", "adopt", "login", "logout",
+        ],
     ),
     ("Workspaces and tunnels", &["scratch", "tunnel"]),
     (

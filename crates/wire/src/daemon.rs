@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use towline_core::RunId;
+use towline_core::change::Change;
 use towline_core::cluster::Facts;
 use towline_core::event::Recorded;
 use towline_core::plan::Plan;
@@ -78,6 +79,19 @@ pub enum Request {
         /// Its cluster has deleted its files, or is to keep them.
         #[serde(default)]
         told: bool,
+    },
+    /// Hold, resume or edit runs that wait.
+    Change {
+        runs: Vec<RunId>,
+        change: Change,
+    },
+    /// Add tags to runs, and remove others.
+    Tag {
+        runs: Vec<RunId>,
+        #[serde(default)]
+        add: Vec<String>,
+        #[serde(default)]
+        remove: Vec<String>,
     },
     /// The set of automatic backups has changed.
     Workspaces,
@@ -168,6 +182,17 @@ pub enum Reply {
     Facts(Facts),
     Forgotten {
         runs: Vec<RunId>,
+    },
+    /// The change is on disk.
+    Changed {
+        runs: Vec<RunId>,
+        /// The runs that cannot be changed, and why.
+        #[serde(default)]
+        refused: Vec<(RunId, Refusal)>,
+    },
+    /// All tags of the runs whose tags changed.
+    Tagged {
+        runs: Vec<(RunId, Vec<String>)>,
     },
     Tunnel(crate::tunnel::TunnelStatus),
     /// How many workspaces are backed up.

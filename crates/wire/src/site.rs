@@ -56,6 +56,11 @@ pub enum SiteRequest {
     Cancel {
         runs: Vec<RunRef>,
     },
+    /// Changes jobs that wait.
+    Change {
+        runs: Vec<RunRef>,
+        change: JobChange,
+    },
     /// Why the run waits, or how the scheduler describes it.
     Explain {
         run: RunRef,
@@ -95,6 +100,23 @@ pub enum SiteRequest {
     },
 }
 
+/// A change of a job, in the scheduler's terms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobChange {
+    Hold,
+    Release,
+    Update {
+        /// The new time limit in seconds.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        time: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        qos: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partition: Option<String>,
+    },
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SiteReply {
@@ -105,6 +127,10 @@ pub enum SiteReply {
     Done,
     Submitted {
         job: String,
+    },
+    /// The runs that the scheduler refuses to change, and why.
+    Changed {
+        refused: Vec<(RunId, crate::daemon::Refusal)>,
     },
     Observed(Observed),
     Explained(Explanation),

@@ -14,7 +14,7 @@ type Row = (&'static str, fn(&Kind) -> String);
 
 /// Rows of the README, then those that only the reference has. Each capability is in one of them,
 /// apart from two that only the program cares for.
-const SHORT: [Row; 11] = [
+const SHORT: [Row; 14] = [
     ("your laptop may be off", |kind| {
         yes(kind, |caps| !caps.is_here)
     }),
@@ -40,6 +40,15 @@ const SHORT: [Row; 11] = [
     ),
     ("jobs of colleagues and other tools, adopted", |kind| {
         yes(kind, |caps| caps.adopts_others)
+    }),
+    ("queued runs: `hold`, `resume`", |kind| {
+        yes(kind, |caps| caps.holds)
+    }),
+    ("queued runs: `edit` of tier and time", |kind| {
+        yes(kind, |caps| caps.edits)
+    }),
+    ("queued runs: `edit` of the size", |kind| {
+        yes(kind, |caps| caps.edits_size)
     }),
 ];
 
@@ -130,35 +139,21 @@ pub(crate) fn quoted(readme: &str) -> Result<String, String> {
 mod tests {
     use super::*;
 
-    /// A new capability has to be shown, or named here with the reason.
-    #[test]
-    fn every_capability_changes_a_cell() {
-        let none = || Kind {
-            title: "",
-            flavours: vec![("", Caps::NONE)],
-            how: registry::kinds()[0].how,
-        };
-        let cells = |kind: &Kind| -> Vec<String> {
-            let rows = SHORT.iter().chain(&MORE);
-            rows.map(|(_, cell)| cell(kind)).collect()
-        };
-        let Caps {
-            is_here: _,
-            containers: _,
-            io: _,
-            native_options: _,
-            locations: _,
-            identity: _,
-            whole_nodes: _,
-            // Shown only beside `native_options`, as `instance_type`.
-            fixed_machines: _,
-            own_datastores: _,
-            mounts_folders: _,
-            adopts_others: _,
-            // How often the daemon asks is not for users to choose by.
-            watches: _,
-        } = Caps::NONE;
-        let able: [Caps; 10] = [
+    /// Each capability alone.
+    fn every_capability() -> [Caps; 13] {
+        [
+            Caps {
+                holds: true,
+                ..Caps::NONE
+            },
+            Caps {
+                edits: true,
+                ..Caps::NONE
+            },
+            Caps {
+                edits_size: true,
+                ..Caps::NONE
+            },
             Caps {
                 is_here: true,
                 ..Caps::NONE
@@ -199,8 +194,41 @@ mod tests {
                 adopts_others: true,
                 ..Caps::NONE
             },
-        ];
-        for caps in able {
+        ]
+    }
+
+    /// A new capability has to be shown, or named here with the reason.
+    #[test]
+    fn every_capability_changes_a_cell() {
+        let none = || Kind {
+            title: "",
+            flavours: vec![("", Caps::NONE)],
+            how: registry::kinds()[0].how,
+        };
+        let cells = |kind: &Kind| -> Vec<String> {
+            let rows = SHORT.iter().chain(&MORE);
+            rows.map(|(_, cell)| cell(kind)).collect()
+        };
+        let Caps {
+            is_here: _,
+            containers: _,
+            io: _,
+            native_options: _,
+            locations: _,
+            identity: _,
+            whole_nodes: _,
+            // Shown only beside `native_options`, as `instance_type`.
+            fixed_machines: _,
+            own_datastores: _,
+            mounts_folders: _,
+            adopts_others: _,
+            // How often the daemon asks is not for users to choose by.
+            watches: _,
+            holds: _,
+            edits: _,
+            edits_size: _,
+        } = Caps::NONE;
+        for caps in every_capability() {
             let kind = Kind {
                 flavours: vec![("", caps)],
                 ..none()

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const VERBS: [&str; 57] = [
+const VERBS: [&str; 59] = [
     "submit",
     "run",
     "ps",
@@ -57,6 +57,8 @@ const VERBS: [&str; 57] = [
     "scratch prune",
     "clusters",
     "nodes",
+    "login",
+    "logout",
     "config show",
     "config schema",
     "trust",

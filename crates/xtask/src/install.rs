@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must exist, and its Debian package.
-const TEST_PACKAGES: [(&str, &str); 36] = [
+const TEST_PACKAGES: [(&str, &str); 37] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -51,6 +51,7 @@ const TEST_PACKAGES: [(&str, &str); 36] = [
     ("mariadbd", "mariadb-server"),
     ("sshd", "openssh-server"),
     ("ssh", "openssh-client"),
+    ("openssl", "openssl"),
     ("ip", "iproute2"),
     ("socat", "socat"),
     ("pkill", "procps"),
@@ -351,7 +352,7 @@ fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-fn is_there(program: &str) -> bool {
+pub(crate) fn is_there(program: &str) -> bool {
     if program.starts_with('/') {
         return Path::new(program).exists();
     }

@@ -9,7 +9,7 @@ use super::memory::Memory;
 use super::payload::Payload;
 use super::site::{AzureSite, QuotaFacts};
 use super::stage::Stage;
-use super::{page, probe};
+use super::{machines, page, probe};
 use crate::own_facts::OwnFacts;
 use crate::remembered::Remembered;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -305,6 +305,13 @@ impl Cluster for AzureCluster {
     fn page(&self, facts: &mut Facts) -> Page {
         self.nodes_page(facts)
     }
+    fn machine_types(&self) -> Vec<(String, String)> {
+        self.site
+            .stored()
+            .map(|site| machines::choices(&site))
+            .unwrap_or_default()
+    }
+
     fn summary(&self, facts: &Facts) -> String {
         match AzureSite::from_facts(facts) {
             Ok(site) => page::summary(&site, &self.own_stage()),

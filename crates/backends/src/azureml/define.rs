@@ -37,7 +37,8 @@ pub(crate) fn define(
             .map(|(_, value)| value.clone())
     };
     let by_cli = is_by_cli(cluster.credential.as_ref());
-    if cluster.profile.is_none() && by_cli {
+    let is_unset = cluster.credential.is_none() && cluster.profile.is_none();
+    if cluster.profile.is_none() && by_cli && !is_unset {
         cluster.profile = value("AZURE_CONFIG_DIR");
     }
     let referred = match &cluster.credential {
@@ -47,14 +48,22 @@ pub(crate) fn define(
             .collect(),
         _ => Vec::new(),
     };
-    // `PATH`, so that a process with another environment finds `az`.
+    let may_be_stored = is_unset || is_by_device(cluster.credential.as_ref());
+    // So that a process with another environment finds `az` and the keyring.
+    let of_programs = ["PATH", "DBUS_SESSION_BUS_ADDRESS"];
     let wanted = OF_SIGN_IN
         .into_iter()
         .chain(referred)
-        .chain(by_cli.then_some("PATH"));
+        .chain(of_programs.into_iter().filter(|_| by_cli || may_be_stored));
     let mut variables: BTreeMap<String, String> = wanted
         .filter_map(|name| Some((name.to_owned(), value(name)?)))
         .collect();
+    // Not `profile`, which would say that the configuration names the Azure CLI.
+    if let Some(folder) = value("AZURE_CONFIG_DIR").filter(|folder| is_unset && !folder.is_empty())
+    {
+        let folder = caller.folder.join(folder).display().to_string();
+        variables.insert("AZURE_CONFIG_DIR".to_owned(), folder);
+    }
     // The proxy settings of this shell count, also if it has no proxy.
     variables.extend(network::VARIABLES.map(|name| {
         (
@@ -77,6 +86,15 @@ fn absolute(folder: &Path, name: &str, value: String) -> String {
         folder.join(&value).display().to_string()
     } else {
         value
+    }
+}
+
+/// Whether the user signs in, by a code.
+fn is_by_device(credential: Option<&Credential>) -> bool {
+    match credential {
+        None => false,
+        Some(Credential::Word(word)) => word == "device_code",
+        Some(Credential::Map(map)) => map.contains_key("device_code"),
     }
 }
 

@@ -233,6 +233,7 @@ fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> 
         resolved,
         request,
         notes: vec![format!("submitted by another tool, as {}", job.name)],
+        after: Vec::new(),
         resubmits: None,
         adopted: Some(job.name.clone()),
         made: job.created,

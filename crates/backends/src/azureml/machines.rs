@@ -4,7 +4,7 @@ use super::client::{url, versioned};
 use super::config::Scope;
 use super::discover::IMAGES_API;
 use super::probe::{CLUSTERS_API, all_of, whole};
-use super::site::{Flavour, InstanceFacts, QuotaFacts, is_amd};
+use super::site::{AzureSite, Flavour, InstanceFacts, QuotaFacts, is_amd, short};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use towline_core::Result;
@@ -62,6 +62,23 @@ pub(super) fn instances(
         }
     }
     Ok(found)
+}
+
+/// The kinds that a job can name: those of a virtual cluster, or the pods of Kubernetes. A compute
+/// has one kind.
+pub(super) fn choices(site: &AzureSite) -> Vec<(String, String)> {
+    if let (Flavour::Aml, Some(size)) = (site.flavour, &site.vm_size) {
+        return vec![(size.clone(), "the machines of this compute".to_owned())];
+    }
+    let described = |instance: &InstanceFacts| {
+        let words = match (instance.gpus, instance.cpus) {
+            (0, 0) => instance.series.clone(),
+            (0, cpus) => format!("{cpus} CPUs"),
+            (gpus, cpus) => format!("{gpus} GPUs, {cpus} CPUs"),
+        };
+        (short(&instance.name).to_owned(), words)
+    };
+    site.instances.iter().map(described).collect()
 }
 
 fn listed_instances(answer: &Value) -> Vec<InstanceFacts> {

@@ -7,6 +7,9 @@ pub(crate) const CAPS: Caps = Caps {
     is_here: true,
     containers: true,
     io: true,
+    holds: true,
+    edits: true,
+    edits_size: true,
     ..Caps::NONE
 };
 

@@ -3,10 +3,11 @@
 
 use super::config::SlurmSettings;
 use super::link::Link;
-use super::{fit, page, render};
+use super::{fit, machines, page, render};
 use crate::own_facts::OwnFacts;
 use crate::remembered::Remembered;
 use std::sync::{Arc, Mutex, PoisonError};
+use towline_core::change::Change;
 use towline_core::cluster::{
     Asked, BlobBytes, Caps, Cluster, Cursor, Depth, Draft, Explanation, Facts, FileEntry, Fit,
     KnownJob, LogBytes, LogLength, Observed, Page, Purpose, Reach, ReachRequest, RunRef,
@@ -16,9 +17,9 @@ use towline_core::redact::SecretSet;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
 use towline_slurm::step;
-use towline_wire::daemon::PrivateSecrets;
+use towline_wire::daemon::{PrivateSecrets, Refusal};
 use towline_wire::line::OwnProgram;
-use towline_wire::site::{SiteFacts, SiteReply, SiteRequest};
+use towline_wire::site::{JobChange, SiteFacts, SiteReply, SiteRequest};
 use towline_wire::stage::{ENTER_VERB, ORDER_VERSION, Order, Sent};
 
 /// The time between SIGTERM and SIGKILL for ranks, if the site allows as much.
@@ -188,6 +189,20 @@ impl Cluster for SlurmCluster {
     fn cancel(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
         answer!(self, SiteRequest::Cancel { runs: runs.to_vec() }, SiteReply::Done => Vec::new())
     }
+    fn change(&self, runs: &[RunRef], change: &Change) -> Result<Vec<(RunId, Error)>> {
+        let change = match change {
+            Change::Hold => JobChange::Hold,
+            Change::Resume => JobChange::Release,
+            Change::Edit(edit) => render::job_change(edit, &self.config, &self.site()?)?,
+        };
+        let request = SiteRequest::Change {
+            runs: runs.to_vec(),
+            change,
+        };
+        let refused = answer!(self, request, SiteReply::Changed { refused } => refused)?;
+        let error = |(run, refusal): (RunId, Refusal)| (run, Error::from(refusal));
+        Ok(refused.into_iter().map(error).collect())
+    }
     fn explain(&self, run: &RunRef) -> Result<Explanation> {
         answer!(self, SiteRequest::Explain { run: run.clone() }, SiteReply::Explained(explained) => explained)
     }
@@ -250,6 +265,20 @@ impl Cluster for SlurmCluster {
     fn page(&self, facts: &mut Facts) -> Page {
         SiteFacts::from_facts(facts).map_or_else(|_| Page::default(), |site| page::page(&site))
     }
+    fn notes(&self, plan: &Plan, facts: &Facts) -> Vec<String> {
+        SiteFacts::from_facts(facts)
+            .ok()
+            .and_then(|site| machines::near_gpu(plan, &site))
+            .into_iter()
+            .collect()
+    }
+    fn machine_types(&self) -> Vec<(String, String)> {
+        self.site
+            .stored()
+            .map(|site| machines::gpu_types(&site))
+            .unwrap_or_default()
+    }
+
     fn summary(&self, facts: &Facts) -> String {
         let site = SiteFacts::from_facts(facts).unwrap_or_default();
         let gpus: usize = facts.nodes.iter().map(|node| node.gpus.len()).sum();

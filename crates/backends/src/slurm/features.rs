@@ -7,6 +7,8 @@ pub(crate) const CAPS: Caps = Caps {
     containers: true,
     io: true,
     native_options: true,
+    holds: true,
+    edits: true,
     ..Caps::NONE
 };
 

@@ -5,5 +5,6 @@ pub mod config;
 pub(crate) mod features;
 mod fit;
 pub mod link;
+mod machines;
 mod page;
 pub mod render;

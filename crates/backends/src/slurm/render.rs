@@ -1,6 +1,8 @@
 //! Makes the batch script of a job, or says why this cluster can never start it.
 
 use super::config::SlurmSettings;
+use super::machines::has_gpu;
+use towline_core::change::Edit;
 use towline_core::cluster::Asked;
 use towline_core::job::{Resources, Tier};
 use towline_core::plan::Request;
@@ -9,7 +11,7 @@ use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result, suggest};
 use towline_slurm::script::{Batch, output_pattern};
 use towline_wire::line::OwnProgram;
-use towline_wire::site::{PartitionFacts, SiteFacts};
+use towline_wire::site::{JobChange, PartitionFacts, SiteFacts};
 use towline_wire::stage::HEAD_VERB;
 
 /// The shortest and the longest warning before a job's time limit, in seconds.
@@ -23,7 +25,8 @@ pub(super) fn render(
 ) -> Result<Request> {
     let shape = &asked.resolved.shape;
     let resources = &asked.job.resources;
-    let words = tier(asked, config, site)?;
+    let is_named = asked.job.resources.tier.is_some();
+    let words = tier(asked.resolved.tier, is_named, config, site)?;
     let partition = words.partition.clone().or_else(|| config.partition.clone());
     // Native options come last in the script, so they win.
     let place = find_partition(
@@ -72,6 +75,36 @@ pub(super) fn render(
     })
 }
 
+/// The change that an edit makes to a job that waits.
+pub(super) fn job_change(
+    edit: &Edit,
+    config: &SlurmSettings,
+    site: &SiteFacts,
+) -> Result<JobChange> {
+    if edit.shape.is_some() {
+        return Err(
+            Error::unsupported("the size of a job that waits in Slurm cannot be changed")
+                .hint("`tow resubmit RUN -n GPUS` submits it again with another size"),
+        );
+    }
+    let words = match edit.tier {
+        Some(wanted) => tier(wanted, true, config, site)?,
+        None => super::config::TierWords::default(),
+    };
+    if edit.tier.is_some() && words.qos.is_none() && words.partition.is_none() {
+        return Err(Error::unsupported(format!(
+            "cluster `{}` has no QOS and no partition for the tier `standard`",
+            config.name
+        ))
+        .hint("say what it is there: `tiers: {standard: {qos: …}}` or `{partition: …}`"));
+    }
+    Ok(JobChange::Update {
+        time: edit.time.map(|time| time.0),
+        qos: words.qos,
+        partition: words.partition,
+    })
+}
+
 /// The kind of GPU in `instance_type`, and the job's native options with the rest of it.
 fn machine(
     resources: &Resources,
@@ -105,22 +138,14 @@ fn notice(seconds: u64) -> u32 {
     u32::try_from((seconds / 4).clamp(NOTICE_SECONDS.0, NOTICE_SECONDS.1)).unwrap_or(60)
 }
 
-fn has_gpu(site: &SiteFacts, kind: &str) -> bool {
-    site.facts
-        .nodes
-        .iter()
-        .flat_map(|node| &node.gpus)
-        .any(|gpu| gpu.name.eq_ignore_ascii_case(kind))
-}
-
 /// The meaning of the job's tier on this cluster. A tier that was named and has no meaning is
 /// refused.
 fn tier(
-    asked: &Asked<'_>,
+    tier: Tier,
+    is_named: bool,
     config: &SlurmSettings,
     site: &SiteFacts,
 ) -> Result<super::config::TierWords> {
-    let tier = asked.resolved.tier;
     let words = config.tier(tier);
     if words.qos.is_some() || words.partition.is_some() {
         return Ok(words);
@@ -131,7 +156,7 @@ fn tier(
             ..words
         });
     }
-    if asked.job.resources.tier.is_some() && tier != Tier::Standard {
+    if is_named && tier != Tier::Standard {
         if site.tiers_unknown {
             return Err(Error::unreachable(format!(
                 "the accounting of cluster `{}` does not answer, which knows what the tier `{}` is",

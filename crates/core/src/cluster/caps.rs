@@ -31,6 +31,12 @@ pub struct Caps {
     /// The cluster watches its runs: [`super::Cluster::on_change`] calls back after a change, and
     /// [`super::Cluster::observe`] sends no query.
     pub watches: bool,
+    /// A run that waits can be put on hold and resumed.
+    pub holds: bool,
+    /// A run that waits can get another tier and another time limit.
+    pub edits: bool,
+    /// A run that waits can get another size.
+    pub edits_size: bool,
 }
 
 impl Caps {
@@ -48,5 +54,8 @@ impl Caps {
         mounts_folders: false,
         adopts_others: false,
         watches: false,
+        holds: false,
+        edits: false,
+        edits_size: false,
     };
 }

@@ -120,3 +120,106 @@ pub fn state_of(report: &RunReport) -> Option<RunState> {
     }
     Some(state)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RunId;
+    use crate::cluster::{Claim, End, JobStart, Started};
+    use crate::reason::Ending;
+
+    fn attempt(attempt: u32, cause: Cause) -> AttemptReport {
+        let at = Moment(i64::from(attempt));
+        let begun = (attempt > 0).then_some(at);
+        AttemptReport {
+            attempt,
+            claim: begun.map(|at| Claim {
+                by: JobStart {
+                    job: "7".to_owned(),
+                    restarts: 0,
+                },
+                at,
+                hosts: Vec::new(),
+                port: 1,
+            }),
+            started: begun.map(|at| Started { at }),
+            held: None,
+            end: Some(End {
+                at,
+                ending: Ending::cause(cause),
+            }),
+        }
+    }
+
+    /// The events of these attempts, with one retry after a failed node.
+    fn told(attempts: Vec<AttemptReport>, cancelled: bool) -> Vec<RunEvent> {
+        let report = RunReport {
+            run: RunId::new("job", 1, 2),
+            is_unknown: false,
+            is_lost: false,
+            cancelled,
+            attempts,
+            native: None,
+            state: None,
+        };
+        let policy = RetryPolicy {
+            when: vec![Cause::NodeFailed],
+            max: Some(2),
+        };
+        let events = events(&report, Some(&policy));
+        events.into_iter().map(|(event, _)| event).collect()
+    }
+
+    fn words(events: &[RunEvent]) -> Vec<&str> {
+        events.iter().map(RunEvent::word).collect()
+    }
+
+    #[test]
+    fn attempts_are_told_in_order_and_the_end_without_a_job_last() {
+        let failed = |number| attempt(number, Cause::NodeFailed);
+        let events = told(vec![failed(0), failed(1)], false);
+        assert_eq!(
+            words(&events),
+            [
+                "attempt_intent",
+                "attempt_started",
+                "attempt_ended",
+                "ended"
+            ]
+        );
+        assert!(matches!(events[3], RunEvent::Ended { attempt: 0, .. }));
+        // No attempt follows the end of a run that no job carries, whatever the policy says.
+        assert_eq!(words(&told(vec![failed(0)], false)), ["ended"]);
+    }
+
+    #[test]
+    fn preemptions_do_not_use_up_the_retries() {
+        let attempts = vec![
+            attempt(1, Cause::Preempted),
+            attempt(2, Cause::Preempted),
+            attempt(3, Cause::NodeFailed),
+            attempt(4, Cause::NodeFailed),
+        ];
+        let mut events = told(attempts, false);
+        events.retain(|event| {
+            matches!(
+                event,
+                RunEvent::AttemptEnded { .. } | RunEvent::Ended { .. }
+            )
+        });
+        assert_eq!(
+            words(&events),
+            ["attempt_ended", "attempt_ended", "attempt_ended", "ended"]
+        );
+    }
+
+    #[test]
+    fn a_cancelled_run_ends_as_cancelled_unless_it_ended_by_itself() {
+        let cause = |cause| match told(vec![attempt(1, cause)], true).pop() {
+            Some(RunEvent::Ended { ending, .. }) => ending.cause,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(cause(Cause::Preempted), Some(Cause::ByUser));
+        assert_eq!(cause(Cause::ExitCode), Some(Cause::ExitCode));
+    }
+}

@@ -23,6 +23,7 @@ pub use reach::{Purpose, Reach, ReachRequest, SshAddress};
 pub use records::{Claim, End, Held, JobStart, Started};
 pub use report::{AttemptReport, Explanation, FileEntry, KnownJob, Observed, RunRef, RunReport};
 
+use crate::change::Change;
 use crate::plan::{Plan, Request};
 use crate::redact::SecretSet;
 use crate::transport::Transport;
@@ -79,6 +80,11 @@ pub trait Cluster: Send + Sync + std::fmt::Debug {
     /// The page of `tow nodes`. It may query facts that only this page needs, and adds them to
     /// `facts`.
     fn page(&self, facts: &mut Facts) -> Page;
+    /// The kinds of machines that a job can name there (`instance_type`), each with a few words
+    /// about it, as the cluster last listed them. Nothing is queried.
+    fn machine_types(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
     /// One line for `tow doctor`.
     fn summary(&self, facts: &Facts) -> String;
     /// Whether the store for code and results answers, which submissions need besides the
@@ -118,6 +124,15 @@ pub trait Cluster: Send + Sync + std::fmt::Debug {
     /// Cancels runs. It is no error if they have ended or are gone. Returns those that the cluster
     /// refuses to end, and why. After an error nothing is known: they may be ending.
     fn cancel(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>>;
+    /// Changes runs that wait, if its capabilities say so. Returns those that the cluster refuses
+    /// to change, and why.
+    fn change(&self, _runs: &[RunRef], change: &Change) -> Result<Vec<(RunId, Error)>> {
+        Err(Error::unsupported(format!(
+            "a cluster of kind `{}` cannot {} a run",
+            self.kind(),
+            change.verb()
+        )))
+    }
     /// Calls `wake` after every change, if [`Caps::watches`]; polling is the default.
     fn on_change(&self, _wake: Wake) {}
     /// How long an accepted submission may be missing in lists.

@@ -75,3 +75,15 @@ impl Cell {
         Self::new(text, Tone::Plain)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_its_texts_in_order_and_no_empty_one() {
+        let page = Page::default().text("a\n").text("").text("b\n");
+        let texts = ["a\n", "b\n"].map(|text| Section::Text(text.to_owned()));
+        assert_eq!(page.sections, texts);
+    }
+}

@@ -73,3 +73,32 @@ pub struct SshAddress {
     /// A configuration of ssh that the cluster names.
     pub ssh_config: Option<String>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_run_that_runs_is_reached() {
+        let run = RunRef::of(&crate::RunId::new("job", 1, 2));
+        let message = |phase| {
+            let state = RunState {
+                phase,
+                ..RunState::default()
+            };
+            let request = ReachRequest {
+                run: &run,
+                state: &state,
+                node: 0,
+                rank: 0,
+                purpose: Purpose::Port,
+            };
+            request.check_running().err().map(|error| error.to_string())
+        };
+        assert_eq!(message(Phase::Running), None);
+        let ended = message(Phase::Ended(crate::reason::Outcome::Failed));
+        assert!(ended.is_some_and(|text| text.contains("has ended (failed)")));
+        let queued = message(Phase::Queued);
+        assert!(queued.is_some_and(|text| text.contains("does not run yet (queued)")));
+    }
+}

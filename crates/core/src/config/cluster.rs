@@ -189,3 +189,25 @@ impl Cluster {
             && self.without_folders.iter().any(|lacking| lacking == name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_of_another_kind_is_not_here_and_has_its_own_credential() {
+        let read = |text: &str| -> Cluster {
+            let node = crate::yaml::parse("config", text).expect("YAML");
+            crate::yaml::decode(&node).expect("a cluster")
+        };
+        assert!(Cluster::local().is_here());
+        assert!(Cluster::local().credential().is_none());
+        let slurm = read("{kind: slurm, host: login}");
+        assert!(!slurm.is_here() && slurm.credential().is_none());
+        let azure = read(
+            "{kind: azureml, subscription: s, resource_group: g, workspace: w, \
+             credential: {sas: 'env:KEY'}}",
+        );
+        assert!(azure.credential().is_some());
+    }
+}

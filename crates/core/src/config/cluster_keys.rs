@@ -225,3 +225,16 @@ impl ClusterKeys {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_has_the_common_keys_and_its_own() {
+        let local = keys_of(ClusterKind::Local).expect("a kind of this version");
+        assert!(LOCAL.iter().chain(&COMMON).all(|key| local.contains(key)));
+        assert_eq!(local.len(), LOCAL.len() + COMMON.len());
+        assert_eq!(keys_of(ClusterKind::Philly), None);
+    }
+}

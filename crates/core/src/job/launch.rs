@@ -73,3 +73,16 @@ impl JsonSchema for Launch {
         json_schema!({ "anyOf": [{ "enum": ["per_node", "per_gpu", "once"] }, ranks] })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_a_job_file_takes_a_word_or_a_number() {
+        let settings = schemars::generate::SchemaSettings::draft07();
+        let schema = Launch::json_schema(&mut settings.into_generator()).to_value();
+        assert_eq!(schema["anyOf"][0]["enum"][1], "per_gpu");
+        assert_eq!(schema["anyOf"][1]["type"], "integer");
+    }
+}

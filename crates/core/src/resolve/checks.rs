@@ -84,3 +84,18 @@ pub(super) fn check_templates(job: &Job, program: &Program) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_begins_with_a_letter_or_an_underscore() {
+        for name in ["A", "_", "_A1", "a_b"] {
+            assert!(check_variable(name).is_ok(), "{name}");
+        }
+        for name in ["", "1A", "a-b", "TOW_A"] {
+            assert!(check_variable(name).is_err(), "{name}");
+        }
+    }
+}

@@ -74,4 +74,12 @@ mod tests {
             assert_eq!(read, place);
         }
     }
+
+    #[test]
+    fn only_a_path_is_a_path() {
+        let place = |text: &str| MappedPlace::from(text.to_owned());
+        assert_eq!(place("/mnt/nas").path(), Some("/mnt/nas"));
+        assert_eq!(place("io:data").path(), None);
+        assert!(place("io:data").is_io() && !place("/mnt/nas").is_io());
+    }
 }

@@ -62,7 +62,7 @@ impl Shape {
 }
 
 /// The shape of a job on nodes with `machine_gpus` GPUs. `total_gpus` is `-n`.
-pub(super) fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape> {
+pub fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape> {
     let resources = &job.resources;
     if resources.nodes == Some(0) {
         return Err(Error::config("`resources.nodes` is at least 1"));
@@ -136,5 +136,40 @@ fn spread(total: u32, per_node: u32, nodes: Option<u32>) -> Result<(u32, u32)> {
                 (total / per_node + 1) * per_node
             )),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape_of(text: &str, total: Option<u32>) -> Result<Shape> {
+        let node = crate::yaml::parse("job", text).expect("YAML");
+        shape(&crate::yaml::decode(&node).expect("a job"), total, 0)
+    }
+
+    #[test]
+    fn all_nodes_together_need_what_each_needs() {
+        let text = "{launch: 2, resources: {nodes: 3, cpus_per_node: 4, memory: 5G}}";
+        let shape = shape_of(text, None).expect("a shape");
+        assert_eq!(shape.total_cpus(), 12);
+        assert_eq!(shape.total_memory(), 15 << 30);
+        let plain = shape_of("{launch: 2, resources: {nodes: 3}}", None).expect("a shape");
+        assert_eq!((plain.total_cpus(), plain.total_memory()), (6, 0));
+    }
+
+    #[test]
+    fn gpus_go_to_nodes_in_equal_parts() {
+        let two = shape_of("{resources: {nodes: 2}}", Some(8)).expect("a shape");
+        assert_eq!((two.nodes, two.gpus_per_node), (2, 4));
+        assert!(shape_of("{resources: {nodes: 2}}", Some(7)).is_err());
+    }
+
+    #[test]
+    fn no_cluster_has_more_nodes_than_the_limit() {
+        let nodes = |nodes: u32| shape_of(&format!("{{resources: {{nodes: {nodes}}}}}"), None);
+        assert!(nodes(MAX_NODES_PER_RUN).is_ok());
+        assert!(nodes(MAX_NODES_PER_RUN + 1).is_err());
+        assert!(nodes(MAX_NODES_PER_RUN + 2).is_err());
     }
 }

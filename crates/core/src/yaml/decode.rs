@@ -464,4 +464,28 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_switch_is_a_word_of_yaml_and_nothing_is_called_nothing() {
+        let switch = |text: &str| {
+            let node = parse("f", text).expect("YAML");
+            decode::<bool>(&node).map_err(|error| error.to_string())
+        };
+        for (text, value) in [
+            ("true", true),
+            ("True", true),
+            ("false", false),
+            ("FALSE", false),
+        ] {
+            assert_eq!(switch(text), Ok(value), "{text}");
+        }
+        let nothing = decode::<Vec<bool>>(&parse("f", "[~]").expect("YAML"));
+        let error = nothing.expect_err("no switch").to_string();
+        assert!(error.contains("found nothing"), "{error}");
+        assert!(
+            switch("yes")
+                .expect_err("no switch")
+                .contains("found `yes`")
+        );
+    }
 }

@@ -116,4 +116,18 @@ mod tests {
             proptest::prop_assert_eq!(read, job, "{}", text);
         }
     }
+
+    #[test]
+    fn lines_are_a_literal_block_and_nothing_is_written_as_nothing() {
+        let written = |value: serde_json::Value| super::write(&value);
+        assert_eq!(
+            written(serde_json::json!({"a": "x\ny\n"})),
+            "a: |\n  x\n  y\n"
+        );
+        assert_eq!(written(serde_json::json!({"a": {}})), "a: {}\n");
+        assert_eq!(
+            written(serde_json::json!({"a": "\u{7}\n"})).lines().count(),
+            1
+        );
+    }
 }

@@ -439,4 +439,20 @@ mod tests {
                 .contains("values")
         );
     }
+
+    #[test]
+    fn a_value_is_put_at_its_path_and_others_stay() {
+        let mut tree = parse("x", "a: {b: 1, c: 2}\n").expect("YAML");
+        let at = tree.at.clone();
+        tree.put(&["a", "c"], Node::scalar("3", at.clone()));
+        tree.put(&["d"], Node::scalar("4", at));
+        for (path, text) in [("a.b", "1"), ("a.c", "3"), ("d", "4")] {
+            let path: Vec<&str> = path.split('.').collect();
+            assert_eq!(leaf(&tree, &path).text(), Some(text), "{path:?}");
+        }
+        let Content::Mapping(entries) = &leaf(&tree, &["a"]).content else {
+            panic!("a mapping");
+        };
+        assert_eq!(entries.len(), 2);
+    }
 }

@@ -10,6 +10,7 @@ mod read;
 mod reference;
 mod rows;
 mod schema;
+mod tags;
 mod write;
 
 #[cfg(test)]

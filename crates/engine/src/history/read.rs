@@ -2,6 +2,7 @@
 
 use super::{History, RunKey};
 use rusqlite::{OptionalExtension, Row, params};
+use towline_core::counts::PhaseCounts;
 use towline_core::event::{Recorded, RunEvent};
 use towline_core::plan::Plan;
 use towline_core::record::{AttemptRecord, Freshness, RunRecord};
@@ -55,6 +56,25 @@ impl History {
             .prepare_cached("SELECT 1 FROM runs WHERE id=?1")
             .and_then(|mut query| query.exists([run.as_str()]));
         found.map_err(|error| self.failed(&error))
+    }
+
+    /// How many runs of a run or a sweep are in which phase.
+    pub fn phases_of(&self, id: &RunId) -> Result<PhaseCounts> {
+        let words: Vec<(String, i64)> = self.query(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT phase, count(*) FROM runs WHERE submission=?1 OR id=?1 GROUP BY phase",
+                )?
+                .query_map([id.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        })?;
+        let mut counts = PhaseCounts::default();
+        for (word, runs) in words {
+            if let Some(phase) = Phase::from_word(&word) {
+                counts.add(phase, runs.unsigned_abs());
+            }
+        }
+        Ok(counts)
     }
 
     /// How many runs each snapshot has, by its id.

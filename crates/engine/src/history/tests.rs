@@ -63,6 +63,7 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
             text: String::new(),
         },
         notes: Vec::new(),
+        after: Vec::new(),
         resubmits: None,
         adopted: None,
         made: None,

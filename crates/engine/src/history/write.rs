@@ -4,8 +4,11 @@ use super::History;
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use towline_core::change::Edit;
 use towline_core::event::RunEvent;
+use towline_core::job::Tier;
 use towline_core::plan::{Plan, PlannedRun};
+use towline_core::resolve::Shape;
 use towline_core::state::RunState;
 use towline_core::time::Moment;
 use towline_core::{Result, RunId, template};
@@ -210,6 +213,9 @@ impl Batch<'_> {
                 ended
             ])?;
         self.write_attempt(run, event, at)?;
+        if let RunEvent::Edited { edit } = event {
+            self.write_edit(run, edit)?;
+        }
         self.connection()
             .prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?
             .execute(params![
@@ -218,6 +224,24 @@ impl Batch<'_> {
                 serde_json::to_string(event).expect("an event serialises")
             ])?;
         Ok(self.connection().last_insert_rowid())
+    }
+
+    /// Writes what an edit changes of the columns that lists show.
+    fn write_edit(&self, run: RunKey, edit: &Edit) -> rusqlite::Result<()> {
+        let shape = edit.shape.as_ref();
+        self.connection()
+            .prepare_cached(
+                "UPDATE runs SET tier=coalesce(?2, tier), gpus=coalesce(?3, gpus), \
+                    nodes=coalesce(?4, nodes), world=coalesce(?5, world) WHERE sequence=?1",
+            )?
+            .execute(params![
+                run,
+                edit.tier.map(Tier::word),
+                shape.map(Shape::total_gpus),
+                shape.map(|shape| shape.nodes),
+                shape.map(Shape::world)
+            ])?;
+        Ok(())
     }
 
     fn write_attempt(&self, run: RunKey, event: &RunEvent, at: Moment) -> rusqlite::Result<()> {

@@ -5,9 +5,9 @@
 //! replaced once. No redirect is followed.
 
 use super::endpoints::{Endpoints, PUBLIC_CLOUD};
-use super::identity::SignIn;
 use super::identity::cache::Cache;
 use super::identity::grant::secure;
+use super::identity::{LoginRequest, SignIn, SignInState, SignedOut, Watcher};
 use super::throttle::Throttle;
 use crate::retry::RequestRetry;
 use crate::web::{Answer, AskError, Web, WebWhenNeeded};
@@ -41,6 +41,22 @@ fn method(call: &Call) -> Method {
         cloud::Method::Patch => Method::PATCH,
         cloud::Method::Delete => Method::DELETE,
     }
+}
+
+const fn resource(endpoints: &Endpoints, audience: Audience) -> &String {
+    match audience {
+        Audience::Management | Audience::Nobody => &endpoints.management,
+        Audience::Workspace => &endpoints.workspace,
+        Audience::Vault => &endpoints.vault,
+        Audience::Storage => &endpoints.storage,
+    }
+}
+
+/// Whether a service takes the token for real and wants more proof of the user than it has: then
+/// another token by the same sign-in is refused as well.
+fn wants_more_claims(answer: &Answer) -> bool {
+    let challenge = answer.header("www-authenticate").unwrap_or_default();
+    answer.status == StatusCode::UNAUTHORIZED && challenge.contains("insufficient_claims")
 }
 
 fn request(call: &Call, token: Option<&Secret>) -> Result<Request<Bytes>> {
@@ -175,6 +191,44 @@ impl Cloud {
             .await
     }
 
+    /// Signs in anew and stores the sign-in; `None` if the user stops it.
+    pub async fn login(
+        &self,
+        request: &LoginRequest,
+        watcher: &Watcher<'_>,
+    ) -> Result<Option<SignInState>> {
+        let endpoints = self.endpoints().await?;
+        self.sign_in
+            .login(
+                &self.web,
+                &endpoints.authority,
+                &endpoints.management,
+                request,
+                watcher,
+            )
+            .await
+    }
+
+    /// Removes the stored sign-in.
+    pub async fn logout(&self) -> Result<SignedOut> {
+        let endpoints = self.endpoints().await?;
+        self.sign_in.logout(&endpoints.authority).await
+    }
+
+    /// The signed-in user.
+    pub async fn sign_in_state(&self) -> Result<SignInState> {
+        let endpoints = self.endpoints().await?;
+        self.sign_in
+            .state(&self.web, &endpoints.authority, &endpoints.management)
+            .await
+    }
+
+    /// The same for two clusters that share a stored sign-in.
+    pub fn stored_under(&self) -> Option<String> {
+        let place = self.sign_in.stored_under()?;
+        Some(format!("{} {place}", self.endpoint))
+    }
+
     pub async fn token(&self, audience: Audience) -> Result<Secret> {
         let none = || Error::bug("a token for nobody was asked for");
         self.token_instead(audience, None).await?.ok_or_else(none)
@@ -190,12 +244,7 @@ impl Cloud {
             return Ok(None);
         }
         let endpoints = self.endpoints().await?;
-        let resource = match audience {
-            Audience::Management | Audience::Nobody => &endpoints.management,
-            Audience::Workspace => &endpoints.workspace,
-            Audience::Vault => &endpoints.vault,
-            Audience::Storage => &endpoints.storage,
-        };
+        let resource = resource(endpoints, audience);
         let web = &self.web;
         let token = match refused {
             None => {
@@ -220,6 +269,11 @@ impl Cloud {
         let token = self.token_instead(call.audience, None).await?;
         let first = self.send(call, token.as_ref()).await?;
         match token {
+            Some(_) if wants_more_claims(&first) => {
+                let endpoints = self.endpoints().await?;
+                let resource = resource(endpoints, call.audience);
+                Err(self.sign_in.challenged(resource, host(call)))
+            }
             Some(refused) if first.status == StatusCode::UNAUTHORIZED => {
                 let replacement = self.token_instead(call.audience, Some(&refused)).await?;
                 let second = self.send(call, replacement.as_ref()).await?;

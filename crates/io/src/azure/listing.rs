@@ -157,6 +157,7 @@ fn add(page: &mut Page, blob: Blob, root: &str) {
             page.objects.push(Object {
                 key,
                 size,
+                disk_bytes: None,
                 changed: blob.changed,
                 version: blob.version,
                 marks: blob.marks,

@@ -183,6 +183,7 @@ impl Azure {
         Ok(Object {
             key: key.clone(),
             size,
+            disk_bytes: None,
             changed,
             version: answer.header("etag").map(str::to_owned),
             marks,

@@ -218,6 +218,7 @@ pub(super) fn object(key: Key, metadata: &Metadata) -> Object {
     Object {
         key,
         size: metadata.len(),
+        disk_bytes: Some(metadata.blocks().saturating_mul(512)),
         changed,
         version: Some(version(metadata)),
         marks,

@@ -140,6 +140,7 @@ impl S3 {
         Ok(Object {
             key,
             size: meta.size,
+            disk_bytes: None,
             changed,
             version: meta.e_tag,
             marks,

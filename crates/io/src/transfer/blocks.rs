@@ -16,6 +16,7 @@ fn shape(size: u64, limits: StoreLimits) -> Shape {
     let mut shape = Shape {
         size,
         block: limits.block,
+        disk_bytes: size,
     };
     while shape.size.div_ceil(shape.block) > u64::from(limits.blocks) {
         shape.block *= 2;
@@ -51,7 +52,10 @@ impl Carrier {
         resume: bool,
     ) -> Result<Carried> {
         let target = &self.target.store;
-        let shape = shape(object.size, target.limits());
+        let mut shape = shape(object.size, target.limits());
+        if let Some(bytes) = object.disk_bytes {
+            shape.disk_bytes = bytes.min(object.size);
+        }
         let mut journal = self.journal(object, to, shape)?;
         if !resume && let Some(old) = journal.take() {
             old.remove();

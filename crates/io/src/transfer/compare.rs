@@ -98,6 +98,7 @@ pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<
     let shape = Shape {
         size: object.size,
         block: BLOCK_BYTES,
+        disk_bytes: object.size,
     };
     let mut values = Vec::new();
     for index in 0..shape.blocks() {
@@ -115,6 +116,7 @@ async fn md5_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 16]> {
     let shape = Shape {
         size: object.size,
         block: BLOCK_BYTES,
+        disk_bytes: object.size,
     };
     let mut hasher = Md5::new();
     for index in 0..shape.blocks() {
@@ -139,6 +141,7 @@ mod tests {
         Object {
             key: Key::new("k").expect("a key"),
             size,
+            disk_bytes: None,
             changed: Some(5_000),
             version: None,
             marks,

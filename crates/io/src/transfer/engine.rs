@@ -89,7 +89,11 @@ pub async fn copy(
     while !engine.tasks.is_empty() {
         engine.take_result().await?;
     }
-    Ok(engine.outcome)
+    let mut outcome = engine.outcome;
+    // Objects end in any order, and a list that people read or compare has one.
+    outcome.planned.sort();
+    outcome.failed.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(outcome)
 }
 
 impl Engine {

@@ -6,6 +6,7 @@
 mod az;
 mod blobs;
 mod calls;
+mod login;
 mod processes;
 mod renewal;
 mod seam;

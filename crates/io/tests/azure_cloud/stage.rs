@@ -71,9 +71,17 @@ impl Stage {
     pub(crate) fn cloud(&self, credential: &str, profile: Option<&str>) -> Cloud {
         let yaml = towline_core::yaml::parse("test", credential).unwrap();
         let credential: Credential = towline_core::yaml::decode(&yaml).unwrap();
+        self.cloud_of(Some(&credential), profile)
+    }
+    /// The cloud of a cluster whose configuration names no credential.
+    pub(crate) fn unset(&self) -> Cloud {
+        self.cloud_of(None, None)
+    }
+
+    fn cloud_of(&self, credential: Option<&Credential>, profile: Option<&str>) -> Cloud {
         let sign_in = SignIn::new(
             "cluster `lab`",
-            Some(&credential),
+            credential,
             profile,
             self.surroundings(),
             &self.cache(),

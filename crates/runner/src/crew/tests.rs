@@ -60,6 +60,7 @@ fn order_of(run: &RunId, nodes: u32) -> CrewOrder {
         resolved,
         request,
         notes: Vec::new(),
+        after: Vec::new(),
         resubmits: None,
         adopted: None,
         made: None,

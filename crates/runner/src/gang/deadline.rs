@@ -51,3 +51,22 @@ impl Deadline {
         near(self.end, self.lead)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_near_when_the_grace_would_not_fit_after_it() {
+        let never = || -> Option<Duration> { panic!("nobody is asked") };
+        let mut far = Deadline::new(Some(Duration::from_secs(3_600)));
+        assert!(!far.is_near(false, never));
+        let mut near = Deadline::new(Some(Duration::from_secs(1)));
+        assert!(near.is_near(false, never));
+        let mut endless = Deadline::new(None);
+        assert!(!endless.is_near(false, never));
+        // A warning is a reason to ask, and the answer counts.
+        assert!(!far.is_near(true, || Some(Duration::from_secs(3_600))));
+        assert!(far.is_near(true, || Some(Duration::from_secs(1))));
+    }
+}

@@ -415,3 +415,34 @@ proptest! {
         prop_assert!(world.exit.is_some(), "it never leaves: {:?}", world.gang);
     }
 }
+
+#[test]
+fn a_start_is_recorded_once() {
+    let mut gang = running(rules(1));
+    let started = || Event::Started;
+    assert_eq!(gang.step(started(), second(1)), [Order::RecordStarted(1)]);
+    assert_eq!(gang.step(started(), second(2)), []);
+}
+
+#[test]
+fn nodes_that_are_cut_off_are_killed_and_nothing_is_claimed_after() {
+    let mut gang = running(rules(1));
+    let cut = || Event::CutOff(Some(Ending::cause(Cause::NodeFailed)));
+    let orders = gang.step(cut(), second(1));
+    assert_eq!(orders[0], Order::Kill);
+    assert!(
+        matches!(&orders[1], Order::End { attempt: 1, .. }),
+        "{orders:?}"
+    );
+    assert_eq!(gang.step(cut(), second(2)), []);
+
+    let gathered = || Event::Gathered {
+        missing: Vec::new(),
+    };
+    for event in [cut(), Event::Signalled] {
+        let mut gang = Gang::new(rules(1));
+        gang.step(Event::Due(Due::Begin(1)), Duration::ZERO);
+        gang.step(event, second(1));
+        assert_eq!(gang.step(gathered(), second(2)), [Order::Decide]);
+    }
+}

@@ -24,6 +24,7 @@ impl Daemon {
         self.load(found.runs, found.secrets);
         self.adopt_all(found.runners);
         self.take_up_all_far();
+        self.judge_dependents();
     }
 
     /// Starts what can be started, now that clients can connect.

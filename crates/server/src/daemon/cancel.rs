@@ -1,11 +1,13 @@
 //! Cancels runs for the user, and removes ended runs from the history.
 
 use super::ledger::{Query, ReadThen, Write, WriteThen, Written};
-use super::{Cancelled, Daemon, Order, write_of};
+use super::{Announced, Cancelled, Daemon, Order, write_of};
+use std::collections::BTreeSet;
 use towline_core::cluster::RunRef;
 use towline_core::event::RunEvent;
 use towline_core::state::cancelled;
 use towline_core::{Result, RunId};
+use towline_engine::history::RunKey;
 use towline_wire::daemon::Reply;
 
 impl Daemon {
@@ -13,6 +15,7 @@ impl Daemon {
     pub(super) fn cancel(&mut self, runs: Vec<RunId>, connection: u64) {
         self.pass("daemon.cancel.received");
         let mut sorted = Cancelled::default();
+        let mut unsent = BTreeSet::new();
         for id in runs {
             let Some(key) = self.queue.key(&id) else {
                 sorted.already_ended.push(id);
@@ -25,6 +28,10 @@ impl Daemon {
             let Some(run) = self.run_of(key) else {
                 continue;
             };
+            if run.is_unsent() {
+                unsent.insert(run.submission.clone());
+                continue;
+            }
             if let Some(cluster) = run.far.clone() {
                 let far = RunRef::known(&run.id, &run.state);
                 sorted.far.entry(cluster).or_default().push(far);
@@ -41,12 +48,37 @@ impl Daemon {
             sorted.events.extend(self.apply_now(key, ended));
             self.queue.refile(key);
         }
+        for submission in unsent {
+            let ended = self.end_unsent(&submission);
+            sorted.events.extend(ended);
+        }
         let writes: Vec<Write> = sorted.events.iter().map(write_of).collect();
         let then = WriteThen::Cancelled {
             cancelled: Box::new(sorted),
             connection,
         };
         self.ledger.write(writes, true, then);
+    }
+
+    /// Ends the runs of a submission that its cluster was never sent, if all are cancelled. One run
+    /// of a sweep cannot be left out: it is sent with the others, and cancelled there.
+    fn end_unsent(&mut self, submission: &RunId) -> Vec<Announced> {
+        let keys = self.queue.keys_of(submission);
+        let is_cancelled = |key: &RunKey| {
+            let run = self.run_of(*key);
+            run.is_none_or(|run| run.state.cancel_requested)
+        };
+        if !keys.iter().all(is_cancelled) {
+            return Vec::new();
+        }
+        let end = |key: &RunKey| {
+            let ended = RunEvent::Ended {
+                attempt: 0,
+                ending: cancelled(),
+            };
+            self.apply_now(*key, ended)
+        };
+        keys.iter().filter_map(end).collect()
     }
 
     pub(super) fn cancel_written(
@@ -70,6 +102,7 @@ impl Daemon {
                         self.drop_secrets(submission);
                     }
                 }
+                self.judge_dependents();
                 let reply = Reply::Cancelling {
                     runs: cancelled.asked,
                     already_ended: cancelled.already_ended,

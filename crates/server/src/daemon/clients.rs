@@ -60,6 +60,8 @@ impl Daemon {
             }
             Request::Workspaces => self.effect(Effect::Workspaces { connection }),
             Request::Forget { runs, told } => self.forget(runs, told, connection),
+            Request::Change { runs, change } => self.change(&runs, &change, connection),
+            Request::Tag { runs, add, remove } => self.tag(runs, &add, &remove, connection),
             Request::Tunnel { name } => self.effect(Effect::Tunnel { connection, name }),
         }
     }

@@ -200,8 +200,11 @@ impl Daemon {
         self.attempt_over(chosen.key, chosen.attempt, ending, self.now.wall);
     }
 
-    fn assignment(&self, chosen: &Chosen, plan: Arc<Plan>) -> Option<Assign> {
+    fn assignment(&self, chosen: &Chosen, mut plan: Arc<Plan>) -> Option<Assign> {
         let run = self.run_of(chosen.key)?;
+        if let Some(edit) = &run.state.edited {
+            edit.apply(&mut Arc::make_mut(&mut plan).resolved);
+        }
         let shape = &plan.resolved.shape;
         Some(Assign {
             chosen: chosen.clone(),

@@ -134,11 +134,16 @@ impl Daemon {
         let last_of = if over { self.close(key) } else { None };
         let then = self.after_last(last_of);
         self.record(vec![event], then);
+        self.judge_dependents();
     }
 
     /// Closes an ended run. Returns its submission if none of its other runs is open.
     pub(super) fn close(&mut self, key: RunKey) -> Option<RunId> {
         let (run, last) = self.queue.remove(key)?;
+        self.no_longer_open(&run.id);
+        if last {
+            self.no_longer_open(&run.submission);
+        }
         last.then_some(run.submission)
     }
 }

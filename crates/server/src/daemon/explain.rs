@@ -12,7 +12,7 @@ impl Daemon {
     pub(super) fn explain(&mut self, run: &RunId, connection: u64) {
         match self.queue.key(run).and_then(|key| self.run_of(key)) {
             None => self.refuse(connection, RefusalKind::NotFound, "the run does not wait"),
-            Some(found) if found.far.is_some() => {
+            Some(found) if found.far.is_some() && !found.is_unsent() => {
                 self.ask_far(connection, run.clone(), FarRequest::Explain);
             }
             Some(found) => {
@@ -23,6 +23,14 @@ impl Daemon {
     }
 
     fn explain_here(&self, run: &super::queue::Run) -> Explanation {
+        if run.state.is_blocked() {
+            return Explanation {
+                ahead: 0,
+                waits_for: Vec::new(),
+                held_by: Vec::new(),
+                text: self.blocked_text(run),
+            };
+        }
         let ahead = self
             .queue
             .waiting()

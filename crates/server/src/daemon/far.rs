@@ -41,10 +41,12 @@ impl Daemon {
     }
 
     pub(super) fn take_up_far(&mut self, cluster: &str) {
+        // One that is held back is not there, and is sent when it is released.
         let mine = || {
             self.queue
                 .all()
                 .filter(|run| run.far.as_deref() == Some(cluster))
+                .filter(|run| !(run.is_unsent() && run.state.is_blocked()))
         };
         // The cluster may have any of them: an earlier daemon may have died before it recorded
         // that.
@@ -189,6 +191,12 @@ impl Daemon {
                     );
                 }
             }
+            Report::Changed {
+                done,
+                refused,
+                change,
+                connection,
+            } => self.far_changed(done, refused, &change, connection),
             Report::Looked { connection } => self
                 .ledger
                 .read(Query::Nothing, ReadThen::Refreshed { connection }),

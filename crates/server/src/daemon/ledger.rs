@@ -5,6 +5,7 @@ use super::{Announced, Cancelled, Chosen, Effect, FirstStart, Then};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use towline_core::cluster::RunRef;
+use towline_core::counts::PhaseCounts;
 use towline_core::event::RunEvent;
 use towline_core::plan::Plan;
 use towline_core::redact::SecretSet;
@@ -24,6 +25,12 @@ pub enum Write {
         run: RunId,
     },
     ForgetUnused,
+    Tag {
+        run: RunId,
+        add: Vec<String>,
+        remove: Vec<String>,
+        at: Moment,
+    },
 }
 
 /// An event of a run, and the state that it led to.
@@ -53,6 +60,8 @@ pub enum Written {
     Submitted(Option<Vec<RunKey>>),
     Event(i64),
     Forgotten(bool),
+    /// The number of the event, and all tags of the run; `None` if nothing changed.
+    Tagged(Option<(i64, Vec<String>)>),
     Nothing,
 }
 
@@ -66,6 +75,8 @@ pub enum Query {
     Run(RunId),
     /// The far runs among these that this machine submitted.
     FarRuns(Vec<RunId>),
+    /// How many runs of each of these runs and submissions are in which phase.
+    Phases(Vec<RunId>),
     /// Nothing: the answer comes after every write before it.
     Nothing,
 }
@@ -76,6 +87,7 @@ pub enum Answer {
     Plan(Result<Option<Arc<Plan>>>),
     Run(Result<Option<StoredRun>>),
     FarRuns(Vec<StoredRun>),
+    Phases(Result<Vec<PhaseCounts>>),
     Nothing,
 }
 
@@ -111,6 +123,15 @@ pub(super) enum WriteThen {
     RemoveJournals {
         runners: Vec<String>,
     },
+    Changed {
+        changes: super::change::Changes,
+        connection: u64,
+    },
+    Tagged {
+        runs: Vec<RunId>,
+        at: Moment,
+        connection: u64,
+    },
 }
 
 /// What follows a read.
@@ -137,6 +158,10 @@ pub(super) enum ReadThen {
         request: super::far::FarRequest,
     },
     ForgetFar,
+    /// Runs and submissions that others wait for.
+    Judge {
+        ended: Vec<RunId>,
+    },
     /// A cancel behind the submissions that are read.
     CancelFar {
         cluster: String,
@@ -157,8 +182,12 @@ struct WriteOrder {
 impl WriteOrder {
     /// Whether whoever asked can be told that it did not happen.
     fn is_refusable(&self) -> bool {
-        let can_be_refused =
-            |write: &Write| matches!(write, Write::Submit(_) | Write::Forget { .. });
+        let can_be_refused = |write: &Write| {
+            matches!(
+                write,
+                Write::Submit(_) | Write::Forget { .. } | Write::Tag { .. }
+            )
+        };
         self.writes.iter().any(can_be_refused)
     }
 }

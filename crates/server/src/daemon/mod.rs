@@ -2,7 +2,9 @@
 //! touches no clock, socket, process or disk; the shell (`server/src/shell`) does.
 
 mod adopt;
+mod after;
 mod cancel;
+mod change;
 mod clients;
 mod dispatch;
 mod effect;
@@ -69,8 +71,16 @@ pub struct Chosen {
 enum Then {
     Nothing,
     Dispatch(Chosen),
-    Preempt { key: RunKey },
-    DropSecrets { submission: RunId },
+    Preempt {
+        key: RunKey,
+    },
+    DropSecrets {
+        submission: RunId,
+    },
+    /// Sends submissions that were held back.
+    Send {
+        submissions: Vec<RunId>,
+    },
 }
 
 /// A cancel request, sorted by what is to be done.
@@ -103,6 +113,10 @@ pub struct Daemon {
     /// The clusters that fetch logs for clients, by connection.
     fetching: HashMap<u64, String>,
     watchers: Watchers,
+    /// Runs and submissions that are no longer open and that others wait for.
+    to_judge: BTreeSet<RunId>,
+    /// The same, to be read again at the next tick.
+    judge_again: BTreeSet<RunId>,
     connections: usize,
     last_activity: Duration,
     /// Parts of the machine reserved for submissions that are being written.
@@ -134,6 +148,8 @@ impl Daemon {
             ended_far: Vec::new(),
             fetching: HashMap::new(),
             watchers: Watchers::default(),
+            to_judge: BTreeSet::new(),
+            judge_again: BTreeSet::new(),
             connections: 0,
             last_activity: now.steady,
             reserved: Vec::new(),
@@ -297,6 +313,15 @@ impl Daemon {
                 connection,
             } => self.cancel_written(*cancelled, connection, result),
             WriteThen::Forgotten { runs, connection } => self.forgotten(runs, connection, result),
+            WriteThen::Changed {
+                changes,
+                connection,
+            } => self.changed(changes, connection, result),
+            WriteThen::Tagged {
+                runs,
+                at,
+                connection,
+            } => self.tagged(runs, at, connection, result),
             WriteThen::Recorded { events, then } => self.recorded(events, result, then),
             WriteThen::RemoveJournals { runners } => {
                 if result.is_ok() {
@@ -337,6 +362,7 @@ impl Daemon {
                 Answer::Run(stored),
             ) => self.ask_stored(connection, &run, request, stored),
             (ReadThen::ForgetFar, Answer::FarRuns(runs)) => self.forget_far(runs),
+            (ReadThen::Judge { ended }, Answer::Phases(counts)) => self.judged(ended, counts),
             (ReadThen::CancelFar { cluster, runs }, _) => {
                 self.order(cluster, Order::Cancel { runs });
             }
@@ -376,8 +402,9 @@ impl Daemon {
     fn write_events(&mut self, events: Vec<Announced>, then: Then) {
         let writes = events.iter().map(write_of).collect();
         // A power cut that loses the end of a run must not find its secrets gone: the run would
-        // start again without them.
-        let durable = matches!(then, Then::DropSecrets { .. });
+        // start again without them. Nor must a run begin before the end that it waited for is on
+        // disk.
+        let durable = matches!(then, Then::DropSecrets { .. } | Then::Send { .. });
         self.ledger
             .write(writes, durable, WriteThen::Recorded { events, then });
     }
@@ -405,6 +432,7 @@ impl Daemon {
             Then::Dispatch(chosen) => self.dispatch_written(chosen),
             Then::Preempt { key } => self.preempt_written(key),
             Then::DropSecrets { submission } => self.drop_secrets(submission),
+            Then::Send { submissions } => self.send_released(submissions),
         }
     }
 
@@ -433,6 +461,8 @@ impl Daemon {
         self.trim_runners();
         self.continue_stopped_runners();
         self.ledger.retry();
+        self.to_judge.append(&mut self.judge_again);
+        self.judge_dependents();
         if !self.is_stalled && !self.has_reserve {
             self.effect(Effect::KeepReserve);
         }

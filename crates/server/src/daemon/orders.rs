@@ -1,10 +1,11 @@
 //! The daemon's orders to a far cluster's thread, and the thread's reports to the daemon.
 
 use std::sync::Arc;
+use towline_core::change::Change;
 use towline_core::cluster::{RunRef, RunReport};
 use towline_core::plan::Plan;
 use towline_core::{Result, RunId};
-use towline_wire::daemon::Reply;
+use towline_wire::daemon::{Refusal, Reply};
 
 /// An order to a cluster's thread.
 #[derive(Debug)]
@@ -51,6 +52,14 @@ pub enum Order {
     Forget {
         runs: Vec<RunRef>,
     },
+    /// Changes runs that wait.
+    Change {
+        runs: Vec<RunRef>,
+        change: Change,
+        /// The runs that cannot be changed, for the answer.
+        refused: Vec<(RunId, Refusal)>,
+        connection: u64,
+    },
 }
 
 impl Order {
@@ -59,7 +68,8 @@ impl Order {
         match self {
             Self::Logs { connection, .. }
             | Self::Look { connection }
-            | Self::Explain { connection, .. } => Some(*connection),
+            | Self::Explain { connection, .. }
+            | Self::Change { connection, .. } => Some(*connection),
             _ => None,
         }
     }
@@ -87,6 +97,13 @@ pub enum Report {
     },
     Observed {
         reports: Vec<RunReport>,
+    },
+    /// The cluster has changed these runs, and refused to change the others.
+    Changed {
+        done: Vec<RunId>,
+        refused: Vec<(RunId, Refusal)>,
+        change: Change,
+        connection: u64,
     },
     /// The look that was ordered is done; its reports were sent before this one.
     Looked {

@@ -3,8 +3,9 @@
 use crate::schedule::{Holding, Waiting};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use towline_backends::local::render::Need;
+use towline_backends::local::render::{self, Need};
 use towline_core::RunId;
+use towline_core::change::Edit;
 use towline_core::job::{RetryPolicy, Tier};
 use towline_core::state::{Phase, RunState};
 use towline_core::sweep::Parameters;
@@ -30,6 +31,22 @@ pub(super) struct Run {
     pub(super) far: Option<String>,
 }
 
+impl Run {
+    /// Takes over what the user changed.
+    pub(super) fn edit(&mut self, edit: &Edit, cpus: u32) {
+        self.tier = edit.tier.unwrap_or(self.tier);
+        self.time = edit.time.map_or(self.time, |time| Some(time.0));
+        if let Some(shape) = &edit.shape {
+            self.need = render::need(shape, cpus);
+        }
+    }
+
+    /// Whether its cluster was never sent it.
+    pub(super) fn is_unsent(&self) -> bool {
+        self.far.is_some() && self.state.phase == Phase::Drafted
+    }
+}
+
 type Place = (Reverse<Tier>, RunKey);
 
 #[derive(Debug, Default)]
@@ -41,6 +58,8 @@ pub(super) struct Queue {
     holding: BTreeSet<RunKey>,
     /// How many runs of each submission have not ended.
     open: HashMap<RunId, usize>,
+    /// The runs that begin after a run or a submission.
+    dependents: HashMap<RunId, Vec<RunKey>>,
 }
 
 impl Queue {
@@ -48,7 +67,35 @@ impl Queue {
         *self.open.entry(run.submission.clone()).or_default() += 1;
         self.keys.insert(run.id.clone(), run.key);
         let key = run.key;
+        for after in &run.state.after {
+            self.dependents
+                .entry(after.run.clone())
+                .or_default()
+                .push(key);
+        }
         self.runs.insert(key, run);
+        self.refile(key);
+    }
+
+    /// Notes that a run begins after another run or a submission.
+    pub(super) fn depends(&mut self, key: RunKey, before: &RunId) {
+        self.dependents.entry(before.clone()).or_default().push(key);
+    }
+    pub(super) fn has_dependents(&self, before: &RunId) -> bool {
+        self.dependents.contains_key(before)
+    }
+    /// Takes out the runs that begin after a run or a submission.
+    pub(super) fn dependents(&mut self, before: &RunId) -> Vec<RunKey> {
+        self.dependents.remove(before).unwrap_or_default()
+    }
+
+    /// Changes the tier, the time limit or the size of a run that waits.
+    pub(super) fn edit(&mut self, key: RunKey, edit: &Edit, cpus: u32) {
+        let Some(run) = self.runs.get_mut(&key) else {
+            return;
+        };
+        self.waiting.remove(&(Reverse(run.tier), key));
+        run.edit(edit, cpus);
         self.refile(key);
     }
 
@@ -65,7 +112,10 @@ impl Queue {
         }
         if run.state.runner.is_some() {
             self.holding.insert(key);
-        } else if run.state.phase == Phase::Queued && !run.state.cancel_requested {
+        } else if run.state.phase == Phase::Queued
+            && !run.state.cancel_requested
+            && !run.state.is_blocked()
+        {
             let limit = run.time.map(|seconds| seconds * 1000);
             self.waiting.insert(
                 place,
@@ -106,6 +156,17 @@ impl Queue {
     }
     pub(super) fn is_open(&self, submission: &RunId) -> bool {
         self.open.contains_key(submission)
+    }
+    /// The open runs of a submission, in their order.
+    pub(super) fn keys_of(&self, submission: &RunId) -> Vec<RunKey> {
+        if !self.is_open(submission) {
+            return Vec::new();
+        }
+        let of = self
+            .runs
+            .values()
+            .filter(|run| run.submission == *submission);
+        of.map(|run| run.key).collect()
     }
     pub(super) fn is_empty(&self) -> bool {
         self.runs.is_empty()

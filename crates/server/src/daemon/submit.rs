@@ -20,9 +20,24 @@ use towline_wire::daemon::{Limits, RefusalKind, Reply, Submit};
 /// How many plans stay in memory; others are read again when their run starts.
 const PLANS_AT_HAND: usize = 16;
 
-fn queued() -> RunState {
+/// The state of a new run on this machine.
+fn queued(plan: &Plan) -> RunState {
     RunState {
         phase: Phase::Queued,
+        after: plan.after.clone(),
+        ..RunState::default()
+    }
+}
+
+/// The state of a new run on a far cluster. One that waits for others is not sent yet.
+fn far(plan: &Plan) -> RunState {
+    RunState {
+        phase: if plan.after.is_empty() {
+            Phase::Staging
+        } else {
+            Phase::Drafted
+        },
+        after: plan.after.clone(),
         ..RunState::default()
     }
 }
@@ -73,8 +88,8 @@ impl Daemon {
             .as_ref()
             .map(|first| Box::new((first.event.clone(), first.state.clone())));
         let submission = Submission {
+            state: queued(&plan),
             plan,
-            state: queued(),
             at: self.now.wall,
             intent,
             secrets: secrets.0,
@@ -91,13 +106,9 @@ impl Daemon {
         secrets: SecretSet,
         connection: u64,
     ) {
-        let state = RunState {
-            phase: Phase::Staging,
-            ..RunState::default()
-        };
         let submission = Submission {
+            state: far(&plan),
             plan: Arc::new(plan),
-            state,
             at: self.now.wall,
             intent: None,
             secrets,
@@ -130,6 +141,7 @@ impl Daemon {
     /// machine is reserved while the submission is written.
     fn start_at_once(&mut self, plan: &Plan, need: render::Need) -> Option<Box<FirstStart>> {
         let alone = plan.runs.len() == 1
+            && plan.after.is_empty()
             && self.queue.waiting_count() == 0
             && self.reserved.is_empty()
             && self.queue.key(&plan.runs[0].id).is_none();
@@ -151,7 +163,7 @@ impl Daemon {
             gpus: gpus.iter().copied().collect(),
             durable: true,
         };
-        let Ok(Step::Changed(state)) = reduce(&queued(), &event) else {
+        let Ok(Step::Changed(state)) = reduce(&queued(plan), &event) else {
             return None;
         };
         self.reserved.push(Holding {
@@ -213,11 +225,11 @@ impl Daemon {
                     &plan.resolved,
                     self.machine.cpus,
                 );
-                made.state.phase = Phase::Staging;
+                made.state = far(plan);
                 made.far = Some(plan.cluster.clone());
                 self.queue.insert(made);
             }
-            return self.submit_far(&plan.cluster, &plan.id, false);
+            return self.send_or_wait(plan, keys);
         }
         for (key, run) in keys.iter().zip(&plan.runs) {
             let mut made = make_run(
@@ -228,8 +240,10 @@ impl Daemon {
                 &plan.resolved,
                 self.machine.cpus,
             );
+            made.state = queued(plan);
             let Some(first) = first.take() else {
                 self.queue.insert(made);
+                self.judge_before(*key);
                 self.unsettled = true;
                 continue;
             };
@@ -251,6 +265,17 @@ impl Daemon {
                 self.runner_gone(&first.runner);
             }
         }
+        self.judge_dependents();
+    }
+
+    fn send_or_wait(&mut self, plan: &Plan, keys: &[RunKey]) {
+        if plan.after.is_empty() {
+            return self.submit_far(&plan.cluster, &plan.id, false);
+        }
+        for key in keys {
+            self.judge_before(*key);
+        }
+        self.judge_dependents();
     }
 
     fn give_up(&mut self, id: &RunId, first: Option<Box<FirstStart>>) {
@@ -287,9 +312,16 @@ impl Daemon {
                 self.machine.cpus,
             );
             loaded.started = run.started;
+            if let Some(edit) = &run.state.edited {
+                loaded.edit(edit, self.machine.cpus);
+            }
             loaded.state = run.state;
             loaded.far = far;
             self.queue.insert(loaded);
+        }
+        let keys: Vec<RunKey> = self.queue.all().map(|run| run.key).collect();
+        for key in keys {
+            self.judge_before(key);
         }
         for submission in secrets {
             let is_open = self.queue.is_open(&submission);
@@ -331,7 +363,7 @@ fn make_run(
         need: render::need(&resolved.shape, cpus),
         time: resolved.time.map(|time| time.0),
         retry: resolved.retry.clone().map(Box::new),
-        state: queued(),
+        state: RunState::default(),
         started: None,
         far: None,
     }

@@ -73,6 +73,12 @@ fn one(batch: &Batch<'_>, write: &Write) -> Result<Written> {
         Write::ForgetUnused => batch
             .forget_unused_environments()
             .map(|()| Written::Nothing),
+        Write::Tag {
+            run,
+            add,
+            remove,
+            at,
+        } => batch.tag(run, add, remove, *at).map(Written::Tagged),
     }
 }
 
@@ -90,6 +96,7 @@ pub(super) fn read(history: &History, query: Query) -> Answer {
         ),
         Query::Run(run) => Answer::Run(stored_run(history, run)),
         Query::FarRuns(runs) => Answer::FarRuns(far_runs(history, runs)),
+        Query::Phases(ids) => Answer::Phases(ids.iter().map(|id| history.phases_of(id)).collect()),
         Query::Nothing => Answer::Nothing,
     }
 }

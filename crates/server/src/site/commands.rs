@@ -15,7 +15,8 @@ use towline_slurm::parse::queue::{self, QueueRow, Which};
 use towline_slurm::parse::reservation::{self, Reservation};
 use towline_slurm::parse::share::{self, Share};
 use towline_slurm::script::option;
-use towline_slurm::{cancel, environment, refusal, submit};
+use towline_slurm::{cancel, change, environment, refusal, submit};
+use towline_wire::site::JobChange;
 
 /// A controller that is away makes its clients wait for some ten seconds before they say so.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -172,5 +173,24 @@ impl Commands {
             }
         }
         Ok(())
+    }
+
+    /// Changes a job that waits. An error of kind `Unreachable` leaves open whether it did.
+    pub(super) fn change(&self, job: &str, change: &JobChange) -> Result<()> {
+        let argv = match change {
+            JobChange::Hold => change::hold(job),
+            JobChange::Release => change::release(job),
+            JobChange::Update {
+                time,
+                qos,
+                partition,
+            } => change::update(job, *time, qos.as_deref(), partition.as_deref()),
+        };
+        let ran = self.run(&argv, b"", QUERY_TIMEOUT)?;
+        match ran.code {
+            _ if ran.is_good() => Ok(()),
+            127 => Err(self.missing(argv.first().map_or("", String::as_str))),
+            _ => Err(change::refused(&String::from_utf8_lossy(&ran.err))),
+        }
     }
 }

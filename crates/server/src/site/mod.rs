@@ -2,6 +2,7 @@
 //! scheduler, and settles runs that died without an end record. It lives as long as its connection.
 //! It stores everything in the stage folder, so any number of sites may work at once.
 
+mod change;
 mod commands;
 mod content;
 mod environment;
@@ -174,6 +175,9 @@ impl Site {
                 self.cancel(&runs)?;
                 plain(SiteReply::Done)
             }
+            SiteRequest::Change { runs, change } => plain(SiteReply::Changed {
+                refused: self.change(&runs, &change)?,
+            }),
             SiteRequest::Explain { run } => plain(SiteReply::Explained(self.explain(&run)?)),
             SiteRequest::Logs { run } => plain(SiteReply::Logs(files::logs(&self.stage, &run)?)),
             SiteRequest::Log {

@@ -3,6 +3,7 @@
 //! input but for orders. The worker sends one query per interval for all runs.
 
 mod agenda;
+mod change;
 mod look;
 mod submit;
 
@@ -11,6 +12,7 @@ use agenda::{Agenda, Submission};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use towline_core::change::Change;
 use towline_core::cluster::{Depth, Explanation, Observed, RunRef};
 use towline_core::plan::Plan;
 use towline_core::{Error, ErrorKind, Result, RunId};
@@ -57,6 +59,11 @@ pub enum Call {
     Forget {
         runs: Vec<RunRef>,
     },
+    /// Changes runs that wait.
+    Change {
+        runs: Vec<RunRef>,
+        change: Change,
+    },
 }
 
 #[derive(Debug)]
@@ -74,6 +81,8 @@ pub enum CallAnswer {
     BroughtLogs(Result<bool>),
     Explained(Result<Explanation>),
     Forgot,
+    /// The runs that the cluster refuses to change.
+    Changed(Result<Vec<(RunId, Error)>>),
 }
 
 #[derive(Debug)]
@@ -120,6 +129,7 @@ enum Doing {
         runs: Vec<RunRef>,
     },
     Looking(Box<look::Look>),
+    Changing(Box<change::Asked>),
 }
 
 /// Work that a client or the daemon ordered at once.
@@ -128,6 +138,7 @@ enum Urgent {
     Look { connection: u64 },
     Explain { run: RunRef, connection: u64 },
     Forget { runs: Vec<RunRef> },
+    Change(Box<change::Asked>),
 }
 
 /// The parts of a round of work, in their order. A failure of one does not stop the others.
@@ -267,6 +278,20 @@ impl Worker {
                 self.urgent.push_back(Urgent::Explain { run, connection });
             }
             Order::Forget { runs } => self.urgent.push_back(Urgent::Forget { runs }),
+            Order::Change {
+                runs,
+                change,
+                refused,
+                connection,
+            } => {
+                let asked = change::Asked {
+                    runs,
+                    change,
+                    refused,
+                    connection,
+                };
+                self.urgent.push_back(Urgent::Change(Box::new(asked)));
+            }
         }
     }
 
@@ -332,6 +357,7 @@ impl Worker {
                 self.call(Call::Explain(run), Doing::Explaining { connection });
             }
             Urgent::Forget { runs } => self.call(Call::Forget { runs }, Doing::Forgetting),
+            Urgent::Change(asked) => self.change(*asked),
         }
     }
 
@@ -353,6 +379,7 @@ impl Worker {
                 self.cancelled(runs, refused);
             }
             (Doing::Looking(look), answer) => self.look_answered(*look, answer),
+            (Doing::Changing(asked), CallAnswer::Changed(answer)) => self.changed(*asked, answer),
             _ => {}
         }
     }

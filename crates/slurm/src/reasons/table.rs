@@ -4,6 +4,7 @@
 /// it is.
 pub(super) type Row = (&'static str, &'static str, &'static str, bool);
 
+const RESUME: &str = "`tow resume` lets it go";
 const RELEASE: &str = "`scontrol release JOB` over there lets it go";
 /// A placeholder for the job's number.
 pub(super) const JOB: &str = "JOB";
@@ -44,7 +45,7 @@ pub(super) const REASONS: &[Row] = &[
         "abort it and submit it with a later deadline",
         true,
     ),
-    ("JobHeldUser", "it is held by its owner", RELEASE, true),
+    ("JobHeldUser", "it is on hold", RESUME, true),
     (
         "JobHeldAdmin",
         "it is held by the site's staff, or by Slurm after a failure",

@@ -253,8 +253,12 @@ fn the_outlook_is_told_where_it_is_known() {
         is_turn("(Priority)") && is_turn("Resources") && !is_turn("JobHeldUser") && !is_turn("")
     );
     assert_eq!(
-        explain_with("JobHeldUser", &outlook).next.as_deref(),
+        explain_with("JobHoldMaxRequeue", &outlook).next.as_deref(),
         Some("`scontrol release 5_3` over there lets it go")
+    );
+    assert_eq!(
+        explain_with("JobHeldUser", &outlook).next.as_deref(),
+        Some("`tow resume` lets it go")
     );
     let past = Outlook {
         start: Some(Moment(5)),

@@ -50,6 +50,10 @@ pub struct Device {
     pub refusal: Option<String>,
     /// Signed-in users must sign in again.
     pub ended: bool,
+    /// A refresh token is good once: the next one comes with each token.
+    pub good_once: bool,
+    /// Tokens for this resource need a second factor, which only a new sign-in brings.
+    pub wants_factor: Option<String>,
 }
 
 /// The behaviour of the service. A test may change it at any time.
@@ -80,6 +84,8 @@ pub struct Conditions {
     /// Lifetime of tokens, in seconds.
     pub token_lifetime: i64,
     pub device: Device,
+    /// The resource manager refuses every token with a challenge for more claims.
+    pub insufficient_claims: bool,
     /// Whether a job names its artifacts as an output `default`, as newer services do.
     pub default_output: bool,
     /// Whether datastores give expiring signatures to clients that ask for them, or always their
@@ -124,7 +130,10 @@ impl Default for Conditions {
                 pending: 1,
                 refusal: None,
                 ended: false,
+                good_once: false,
+                wants_factor: None,
             },
+            insufficient_claims: false,
             default_output: true,
             expirable_secrets: false,
             forbidden_keys: false,

@@ -1,7 +1,8 @@
 //! The login service, by OAuth 2.0 and Microsoft's description of their v2.0 endpoints: device
 //! codes, refresh tokens, secrets and assertions of applications.
 
-use super::answer::{Answer, Outcome, good, refusal};
+use super::answer::{Answer, Body, Outcome, good, refusal};
+use super::assertion;
 use super::call::Call;
 use super::ids::{TENANT, uuid_of};
 use super::world::World;
@@ -25,9 +26,11 @@ pub struct Principal {
     pub tenant: String,
     pub client: String,
     pub secret: String,
+    /// The private key and the certificate of the application, as PEM.
+    pub certificate: &'static str,
 }
 
-/// Codes that were redeemed: each gives one token.
+/// Codes and refresh tokens that were redeemed.
 #[derive(Debug, Default)]
 pub(super) struct Codes(Mutex<Vec<String>>);
 
@@ -110,7 +113,7 @@ pub(super) fn route(world: &World, call: &Call, tenant: &str, what: &str) -> Out
     }
     match what {
         "devicecode" => device_code(world, &Form::read(call)?),
-        "token" => token(world, &Form::read(call)?),
+        "token" => token(world, &Form::read(call)?, tenant),
         _ => Err(refusal(404, "NotFound", "There is nothing else here.")),
     }
 }
@@ -139,26 +142,15 @@ fn device_code(world: &World, form: &Form) -> Outcome {
     }))
 }
 
-fn token(world: &World, form: &Form) -> Outcome {
+fn token(world: &World, form: &Form, tenant: &str) -> Outcome {
     let client = form.get("client_id")?;
     match form.get("grant_type")? {
         "client_credentials" => {
-            application(world, form, client)?;
+            application(world, form, client, tenant)?;
             granted(world, form, client)
         }
         "refresh_token" => {
-            let is_good = world
-                .tokens
-                .claims(form.get("refresh_token")?, REFRESH_AUDIENCE)
-                .is_some_and(|claims| claims["appid"] == client);
-            if !is_good || world.conditions().device.ended {
-                return Err(refuse(
-                    400,
-                    "invalid_grant",
-                    700_082,
-                    "The refresh token has expired due to inactivity.",
-                ));
-            }
+            refresh(world, form, client)?;
             granted(world, form, client)
         }
         DEVICE_CODE_GRANT => {
@@ -199,6 +191,37 @@ fn token(world: &World, form: &Form) -> Outcome {
     }
 }
 
+/// Checks a refresh token.
+fn refresh(world: &World, form: &Form, client: &str) -> Result<(), Answer> {
+    let token = form.get("refresh_token")?;
+    let is_good = world
+        .tokens
+        .claims(token, REFRESH_AUDIENCE)
+        .is_some_and(|claims| claims["appid"] == client);
+    let device = world.conditions().device.clone();
+    let is_used = device.good_once && is_good && !world.codes.redeem(token);
+    if !is_good || is_used || device.ended {
+        return Err(refuse(
+            400,
+            "invalid_grant",
+            700_082,
+            "The refresh token has expired due to inactivity.",
+        ));
+    }
+    if device.wants_factor.as_deref() == Some(form.resource()?) {
+        let message = "Due to a configuration change made by your administrator, or because you \
+            moved to a new location, you must use multi-factor authentication to access \
+                '797f4846-ba00-4fd7-ba43-dac1f8f63013'.";
+        let mut answer = refuse(400, "invalid_grant", 50_076, message);
+        if let Body::Json(body) = &mut answer.body {
+            body["suberror"] = json!("basic_action");
+            body["claims"] = json!("{\"access_token\":{\"capolids\":{\"essential\":true}}}");
+        }
+        return Err(answer);
+    }
+    Ok(())
+}
+
 /// The state of the person at the browser.
 fn device(world: &World) -> Result<(), Answer> {
     let device = &mut world.conditions().device;
@@ -225,7 +248,7 @@ fn device(world: &World) -> Result<(), Answer> {
     })
 }
 
-fn application(world: &World, form: &Form, client: &str) -> Result<(), Answer> {
+fn application(world: &World, form: &Form, client: &str, tenant: &str) -> Result<(), Answer> {
     let known = world.tokens.principal();
     if client != known.client {
         return Err(refuse(
@@ -236,6 +259,13 @@ fn application(world: &World, form: &Form, client: &str) -> Result<(), Answer> {
         ));
     }
     if let Ok(kind) = form.get("client_assertion_type") {
+        // The header of one by a certificate names the certificate.
+        let assertion = form.get("client_assertion")?;
+        if kind == JWT_ASSERTION_TYPE && assertion::names_certificate(assertion) {
+            let checked = assertion::check(world, tenant, client, assertion);
+            return checked
+                .map_err(|(number, message)| refuse(401, "invalid_client", number, message));
+        }
         let is_good = kind == JWT_ASSERTION_TYPE
             && world
                 .tokens

@@ -6,6 +6,7 @@
 
 mod answer;
 mod artifacts;
+mod assertion;
 mod assets;
 mod blobs;
 mod call;

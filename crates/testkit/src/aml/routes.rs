@@ -36,6 +36,18 @@ fn firewall() -> Answer {
     Answer::bytes(403, FIREWALL_REFUSAL.into()).with("x-ms-error-code", "AuthorizationFailure")
 }
 
+/// The answer to a token whose user has shown too little, as continuous access evaluation has it.
+fn challenge(endpoint: &str) -> Answer {
+    const CLAIMS: &str =
+        "eyJhY2Nlc3NfdG9rZW4iOnsiYWNycyI6eyJlc3NlbnRpYWwiOnRydWUsInZhbHVlcyI6WyJwMSJdfX19";
+    let header = format!(
+        "Bearer realm=\"\", authorization_uri=\"{endpoint}/common/oauth2/authorize\", \
+            error=\"insufficient_claims\", claims=\"{CLAIMS}\""
+    );
+    let message = "Resource was disallowed by policy. Reasons: multi-factor authentication.";
+    refusal(401, "RequestDisallowedByAzure", message).with("WWW-Authenticate", header)
+}
+
 fn route(world: &Arc<World>, call: &Call) -> Outcome {
     if call
         .header("host")
@@ -76,6 +88,9 @@ fn route(world: &Arc<World>, call: &Call) -> Outcome {
         }
         words => {
             world.tokens.check_management(call)?;
+            if world.conditions().insufficient_claims {
+                return Err(challenge(&world.endpoint));
+            }
             version(call)?;
             management(world, call, words)
         }

@@ -73,6 +73,7 @@ impl Tokens {
             tenant: TENANT.to_owned(),
             client: uuid_of("principal"),
             secret: format!("s3cr3t~{}", uuid_of(&self.secret)),
+            certificate: super::assertion::principal_pem(),
         }
     }
     /// The claims of a valid token for that audience.

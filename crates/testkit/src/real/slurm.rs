@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
-const SLURM_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh");
+pub(crate) const SLURM_SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/real/slurm-up.sh");
 
 /// The exit code by which the script reports its own failure, not that of a command it ran in a
 /// host.

@@ -83,7 +83,10 @@ fn microsofts_library_signs_in_by_the_login_service() {
     let proof = home.path().join("proof");
     std::fs::write(&proof, aml.assertion(600)).unwrap();
     let known = aml.principal();
+    let certificate = home.path().join("principal.pem");
+    std::fs::write(&certificate, known.certificate).unwrap();
     let mut command = aml.client("login.py", home.path(), &[]);
+    command.env("AML_CERTIFICATE", certificate);
     command.env("AML_PROOF", proof);
     command
         .env("AML_TENANT", known.tenant)
@@ -91,7 +94,14 @@ fn microsofts_library_signs_in_by_the_login_service() {
         .env("AML_SECRET", &known.secret);
     assert_eq!(
         output_lines(command),
-        ["secret", "workload", "device", "wrong_secret"]
+        [
+            "secret",
+            "certificate",
+            "newer_certificate",
+            "workload",
+            "device",
+            "wrong_secret"
+        ]
     );
     let recorded = serde_json::to_string(
         &aml.recorded()

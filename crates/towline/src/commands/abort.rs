@@ -2,11 +2,10 @@
 
 use super::Report;
 use crate::context::Context;
+use crate::runs::change::ask_daemon;
 use crate::runs::follow::wait_for_end;
 use std::collections::HashSet;
-use std::time::{Duration, Instant};
-use towline_client as client;
-use towline_core::{Error, ErrorKind, Result, RunId};
+use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
 use towline_wire::report::abort::Aborted;
 
@@ -54,31 +53,11 @@ fn text(aborted: &Aborted, have_ended: bool) -> String {
         })
 }
 
-/// How long the daemon may take before its status is asked for.
-const DAEMON_TIMEOUT: Duration = Duration::from_secs(5);
-
 fn cancel(context: &Context, runs: &[RunId]) -> Result<Aborted> {
-    let state = context.state()?;
-    let ask = |until| {
-        client::ask_until(
-            state,
-            &|| Request::Cancel {
-                runs: runs.to_vec(),
-            },
-            until,
-            &mut || {},
-        )
+    let request = || Request::Cancel {
+        runs: runs.to_vec(),
     };
-    let reply = match ask(Some(Instant::now() + DAEMON_TIMEOUT)) {
-        Err(error) if error.kind() == ErrorKind::Timeout => {
-            match client::status(state)?.and_then(|status| status.trouble) {
-                Some(trouble) => return Err(unwritten(&trouble)),
-                None => ask(None)?,
-            }
-        }
-        answer => answer?,
-    };
-    match reply.0 {
+    match ask_daemon(context, &request, unwritten)? {
         Reply::Cancelling {
             runs,
             already_ended,

@@ -25,6 +25,7 @@ const INTERRUPT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow alloc -n 4 --time 8h      four GPUs for a day's work
+  tow alloc -n 1 --instance-type h200    a GPU of that kind
   tow alloc --node c2           that very node
   tow alloc --native=--exclusive    an option of the scheduler's own
   ssh tow-node                  once ~/.ssh/config includes what the hint names; editors have it too
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     /// Number of nodes.
     #[arg(long, value_name = "N")]
     nodes: Option<u32>,
+    /// Kind of machine, in the cluster's own word.
+    #[arg(long, value_name = "TYPE")]
+    instance_type: Option<String>,
     /// The node of this name.
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
@@ -71,6 +75,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     };
     let mut job = JobArgs::holding(args.cluster, args.gpus);
     job.nodes = args.nodes;
+    job.instance_type = args.instance_type;
     job.cpus = args.cpus;
     job.memory = args.memory;
     job.time = args.time;

@@ -11,10 +11,14 @@ pub(crate) mod daemon;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod down;
+pub(crate) mod edit;
 pub(crate) mod get;
 pub(crate) mod history;
+pub(crate) mod hold;
 pub(crate) mod import;
 pub(crate) mod init;
+pub(crate) mod login;
+pub(crate) mod logout;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
@@ -25,6 +29,7 @@ pub(crate) mod ps;
 pub(crate) mod query;
 pub(crate) mod release;
 pub(crate) mod resubmit;
+pub(crate) mod resume;
 pub(crate) mod rm;
 pub(crate) mod scratch;
 pub(crate) mod show;
@@ -32,6 +37,7 @@ pub(crate) mod snapshot;
 pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod sync;
+pub(crate) mod tag;
 pub(crate) mod trust;
 pub(crate) mod tunnel;
 pub(crate) mod up;
@@ -159,6 +165,10 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Get(args) => get::run(context, &args),
         Verb::Abort(args) => abort::run(context, &args),
         Verb::Resubmit(args) => resubmit::run(context, &args),
+        Verb::Hold(args) => hold::run(context, &args),
+        Verb::Resume(args) => resume::run(context, &args),
+        Verb::Edit(args) => edit::run(context, &args),
+        Verb::Tag(args) => tag::run(context, &args),
         Verb::Wait(args) => wait::run(context, &args),
         Verb::Diff(args) => diff::run(context, &args),
         Verb::History(args) => history::run(context, &args),
@@ -182,6 +192,8 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Url(args) => url::run(context, &args),
         Verb::Clusters(args) => clusters::run(context, &args),
         Verb::Nodes(args) => nodes::run(context, &args),
+        Verb::Login(args) => login::run(context, &args),
+        Verb::Logout(args) => logout::run(context, &args),
         Verb::Config(args) => config::run(context, &args),
         Verb::Trust(args) => trust::run(context, &args),
         Verb::Doctor(args) => doctor::run(context, &args),

@@ -214,6 +214,7 @@ fn parse_state(word: &str) -> Vec<Result<Phase>> {
             Ok(Phase::Running),
             Ok(Phase::Submitting),
             Ok(Phase::Staging),
+            Ok(Phase::Drafted),
         ],
         "ended" => Phase::ALL
             .into_iter()
@@ -317,6 +318,13 @@ pub(crate) fn state_text(run: &Run) -> String {
     if run.held_until.is_some() {
         return "failed, held".to_owned();
     }
+    if run.on_hold {
+        return format!("{word}, on hold");
+    }
+    if !run.after.is_empty() {
+        let before: Vec<String> = run.after.iter().map(ToString::to_string).collect();
+        return format!("{word} (after {})", before.join(", "));
+    }
     let native_state = run.native_state.as_deref();
     match (Phase::from_word(word), &run.native_reason, run.reason) {
         // Why a far cluster keeps it waiting, in its own word.
@@ -324,6 +332,11 @@ pub(crate) fn state_text(run: &Run) -> String {
         // It has its nodes, and none of its processes gets any time there.
         (Some(Phase::Running), ..) if matches!(native_state, Some("SUSPENDED" | "STOPPED")) => {
             format!("{word} (suspended)")
+        }
+        (Some(Phase::Ended(Outcome::Cancelled)), _, Some(reason))
+            if reason == Cause::Dependency.word() =>
+        {
+            format!("{word} ({reason})")
         }
         (Some(Phase::Ended(Outcome::Failed)), _, Some(reason)) => match run.exit_code {
             Some(code) if reason == Cause::ExitCode.word() => format!("failed ({code})"),

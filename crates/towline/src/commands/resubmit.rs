@@ -1,10 +1,12 @@
 //! `tow resubmit`: submits a run again.
 
+use super::submit::machines::check_choice;
 use super::{Report, abort};
 use crate::context::Context;
 use crate::output;
 use crate::runs::freshen::freshen;
 use std::path::PathBuf;
+use towline_core::change::Edit;
 use towline_core::counts::PhaseCounts;
 use towline_core::job::{Job, Tier};
 use towline_core::plan::Plan;
@@ -34,6 +36,7 @@ use towline_wire::report::resubmit::{Repeat, Resubmitted};
   tow resubmit @ --latest-code   with what lies in its folder now
   tow resubmit 60ce --to lab     on another cluster
   tow resubmit @ --tier premium  where nobody evicts it
+  tow resubmit @ --instance-type ND96isr_H100_v5    on other machines
   tow resubmit 60ce --failed     of a sweep, what failed and not what you cancelled
   tow resubmit 60ce --all        of a sweep, every run")]
 pub(crate) struct Args {
@@ -52,6 +55,9 @@ pub(crate) struct Args {
     /// Use another tier: basic, standard or premium.
     #[arg(long, value_name = "TIER", value_parser = super::submit::parse_tier)]
     tier: Option<Tier>,
+    /// Use another kind of machine, in the cluster's own word.
+    #[arg(long, value_name = "TYPE")]
+    instance_type: Option<String>,
     /// Only runs that failed or are lost, not those that were cancelled.
     #[arg(long, conflicts_with = "all")]
     failed: bool,
@@ -134,6 +140,9 @@ fn prepare(context: &Context, args: &Args, history: &History, target: Target) ->
     }
     let mut job: Job = plan.job.clone();
     job.sweep = sweep_of(&again);
+    if let Some(edit) = common_edit(&again) {
+        edit.apply_to(&mut job.resources);
+    }
     if matches!(target, Target::Run(_)) {
         // One run of a sweep keeps its values and its name.
         job.name.get_or_insert_with(|| again[0].name.clone());
@@ -147,6 +156,10 @@ fn prepare(context: &Context, args: &Args, history: &History, target: Target) ->
     }
     if let Some(tier) = args.tier {
         job.resources.tier = Some(tier);
+    }
+    check_choice(context, &cluster, args.instance_type.as_deref())?;
+    if args.instance_type.is_some() {
+        job.resources.instance_type.clone_from(&args.instance_type);
     }
     let origin = origin_for(context, args, &target, &plan, &cluster)?;
     let new = plan_for(context, job, &cluster, args.gpus, origin)?;
@@ -330,6 +343,13 @@ fn chosen(
         Error::refused(format!("{id} has not failed: {counts}"))
             .hint("without `--failed` it is done again all the same")
     })
+}
+
+/// What the user changed of all of them since their submission.
+fn common_edit(runs: &[RunRecord]) -> Option<&Edit> {
+    let first = runs.first()?.state.edited.as_deref()?;
+    let is_same = |run: &RunRecord| run.state.edited.as_deref() == Some(first);
+    runs.iter().all(is_same).then_some(first)
 }
 
 /// The combinations to run again, as a sweep of one axis: rows of values that change together.

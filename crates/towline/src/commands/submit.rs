@@ -1,5 +1,8 @@
 //! `tow submit` and `tow run`.
 
+mod after;
+pub(super) mod machines;
+
 use super::{Report, logs};
 use crate::context::Context;
 use crate::output;
@@ -29,10 +32,12 @@ use towline_wire::report::submit::{DryRun, Submitted};
 #[command(after_help = "Examples:
   tow submit python train.py --lr 0.1
   tow submit -n 1 --time 2h python train.py        one GPU, at most two hours
+  tow submit --instance-type ND96amrs_A100_v4 -n 8 python train.py    on machines of that kind
   tow submit 'make && ./bench | tee out.txt'       one word with blanks: a shell runs it
   tow submit -f job.yaml --dry-run                 what would be sent, and nothing sent
   tow submit --sweep lr=0.1,0.01 --sweep seed=1-3 python train.py --lr '${{lr}}' --seed '${{seed}}'
-  tow submit --from @ -n 2                         the latest again, with two GPUs")]
+  tow submit --from @ -n 2                         the latest again, with two GPUs
+  tow submit --after @ python evaluate.py          once the latest has succeeded")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) job: JobArgs,
@@ -70,6 +75,9 @@ pub(crate) struct JobArgs {
     /// Start from a former run's job, with today's code; `tow resubmit` uses the run's own code.
     #[arg(long, value_name = "RUN", conflicts_with = "file")]
     pub(crate) from: Option<String>,
+    /// Begin only when these runs have succeeded; RUN:ended, RUN:failed for other conditions.
+    #[arg(long, value_name = "RUN[,RUN]", value_delimiter = ',')]
+    pub(crate) after: Vec<String>,
     /// Print what would be sent and send nothing.
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -91,6 +99,9 @@ pub(crate) struct JobArgs {
     /// Number of nodes.
     #[arg(long)]
     pub(crate) nodes: Option<u32>,
+    /// Kind of machine, in the cluster's own word: ND96amrs_A100_v4; on Slurm h200, or a feature.
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) instance_type: Option<String>,
     /// CPUs per node.
     #[arg(long)]
     pub(crate) cpus: Option<u32>,
@@ -174,6 +185,10 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
             plan.runs.len()
         )));
     }
+    if !plan.after.is_empty() {
+        let before: Vec<String> = plan.after.iter().map(ToString::to_string).collect();
+        report = report.hint(format!("it begins after {}", before.join(", ")));
+    }
     let look = if plan.job.holds_for_ssh() {
         format!("when it runs: tow ssh {short}")
     } else {
@@ -207,6 +222,9 @@ fn planned(answer: &DryRun) -> String {
         if answer.runs.len() > 20 {
             text += &format!("          … and {} more\n", answer.runs.len() - 20);
         }
+    }
+    for before in &answer.after {
+        text += &format!("after     {} has {}\n", before.run, before.when.word());
     }
     for note in &answer.notes {
         text += &format!("note      {note}\n");
@@ -320,8 +338,9 @@ pub(crate) fn prepare_with(
     change: impl FnOnce(&mut Job),
 ) -> Result<Prepared> {
     let mut job = base_job(context, &args)?;
+    let before = after::runs_before(context, &args.after)?;
     let total_gpus = args.gpus;
-    let cluster_option = args.cluster.clone();
+    let (cluster_option, machine) = (args.cluster.clone(), args.instance_type.clone());
     let (in_place, any_size) = (args.in_place, args.any_size);
     overlay(&mut job, args)?;
     change(&mut job);
@@ -340,14 +359,22 @@ pub(crate) fn prepare_with(
     // The first that can start it now; else the first that can start it at all.
     let (mut refusal, mut fallback) = (None, None);
     for cluster in &candidates {
-        match prepare_on(
-            context,
-            job.clone(),
-            cluster,
-            total_gpus,
-            in_place,
-            any_size,
-        ) {
+        let can_choose = machines::check_choice(context, cluster, machine.as_deref());
+        let planned = can_choose.and_then(|()| {
+            prepare_on(
+                context,
+                job.clone(),
+                cluster,
+                total_gpus,
+                in_place,
+                any_size,
+            )
+        });
+        let planned = planned.map(|mut prepared| {
+            prepared.plan.after.clone_from(&before);
+            prepared
+        });
+        match planned {
             Ok(prepared) if !is_choice || can_start_now(&prepared) => return Ok(prepared),
             Ok(prepared) => drop(fallback.get_or_insert(prepared)),
             Err(error) => drop(refusal.get_or_insert(error)),
@@ -436,6 +463,7 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
     set(&mut job.hold_on_failure, args.hold_on_failure);
     set(&mut job.resources.tier, args.tier);
     set(&mut job.resources.nodes, args.nodes);
+    set(&mut job.resources.instance_type, args.instance_type);
     set(&mut job.resources.cpus_per_node, args.cpus);
     set(&mut job.resources.memory, args.memory);
     set(&mut job.resources.time, args.time);

@@ -63,6 +63,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             summary: "it ended well".into(),
             ..begin(&record)
         },
+        Phase::Ended(Outcome::Cancelled) if is_dependency(&record) => Why {
+            summary: format!("it never started: {}", ending_text(&record)),
+            reason: Some(Cause::Dependency.word()),
+            next_step: Some(again(&history, &record)?),
+            ..begin(&record)
+        },
         Phase::Ended(Outcome::Cancelled) => Why {
             summary: "it was cancelled by the user".into(),
             next_step: Some(again(&history, &record)?),
@@ -99,6 +105,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         ));
     }
     Ok(report)
+}
+
+/// Whether a run that it waited for did not end as it had to.
+fn is_dependency(record: &RunRecord) -> bool {
+    let ending = record.state.ending.as_ref();
+    ending.is_some_and(|ending| ending.cause == Some(Cause::Dependency))
+}
+
+fn ending_text(record: &RunRecord) -> String {
+    let detail = record
+        .state
+        .ending
+        .as_ref()
+        .and_then(|ending| ending.detail.clone());
+    detail.unwrap_or_else(|| "a run before it did not end as it had to".to_owned())
 }
 
 /// The report of a run that was not sent, because its cluster or a service that it needs cannot be

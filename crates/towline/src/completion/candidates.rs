@@ -13,6 +13,7 @@ use towline_core::job::{Launch, Tier};
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_engine::history::Filter;
+use towline_engine::layers::Layers;
 
 /// How many of the newest runs are looked at.
 const RUNS_LOOKED_AT: usize = 500;
@@ -87,6 +88,7 @@ pub(super) fn candidates(context: &Context, value: &Value<'_>, typed: &str) -> A
         "CLUSTER" => clusters(context),
         "STATE" => states(),
         "TIER" => plain(Tier::ALL.map(Tier::word)),
+        "TYPE" => names(machine_types(context, value.cluster.as_deref())),
         "LAUNCH" => plain([Launch::PerNode, Launch::PerGpu, Launch::Once]),
         "EXPERIMENT" => of_runs(context, |run| run.experiment.into_iter().collect()),
         "TAG" => of_runs(context, |run| run.tags),
@@ -235,6 +237,17 @@ fn clusters(context: &Context) -> Vec<Candidate> {
     names
         .map(|name| Candidate::new(name, kind(&name).unwrap_or("local")))
         .collect()
+}
+
+/// The kinds of machines that a cluster last listed; it is not asked.
+fn machine_types(context: &Context, cluster: Option<&str>) -> Vec<(String, String)> {
+    let default = || context.layers().ok().map(Layers::default_cluster);
+    let opened = cluster
+        .or_else(default)
+        .and_then(|name| context.cluster(name).ok());
+    opened
+        .map(|cluster| cluster.machine_types())
+        .unwrap_or_default()
 }
 
 fn datastores(context: &Context, end: &str) -> Vec<Candidate> {

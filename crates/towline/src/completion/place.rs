@@ -25,6 +25,8 @@ pub(super) struct Value<'c> {
     pub(super) before: String,
     /// The other positional words of the verb.
     pub(super) others: Vec<String>,
+    /// The cluster that the line names before the cursor.
+    pub(super) cluster: Option<String>,
 }
 
 /// Follows the words up to the last one, which is being typed. The first is the program.
@@ -37,6 +39,7 @@ pub(super) fn place<'c>(root: &'c Command, words: &[String]) -> Place<'c> {
         verb: Vec::new(),
         positional: Vec::new(),
         waiting: None,
+        cluster: None,
         is_escaped: false,
     };
     for (number, word) in earlier.iter().enumerate().skip(1) {
@@ -55,6 +58,8 @@ struct Walk<'c> {
     positional: Vec<String>,
     /// The option whose value is the next word.
     waiting: Option<&'c Arg>,
+    /// The value of an option that names a cluster.
+    cluster: Option<String>,
     /// `--` was passed.
     is_escaped: bool,
 }
@@ -67,7 +72,8 @@ enum Taken {
 
 impl<'c> Walk<'c> {
     fn take(&mut self, word: &str) -> Taken {
-        if self.waiting.take().is_some() {
+        if let Some(option) = self.waiting.take() {
+            self.note_cluster(option, word);
             return Taken::Fine;
         }
         if !self.is_escaped && word == "--" {
@@ -76,6 +82,11 @@ impl<'c> Walk<'c> {
         }
         if !self.is_escaped && word.starts_with('-') && word.len() > 1 {
             self.waiting = self.option_that_waits(word);
+            if let Some((long, value)) = word.strip_prefix("--").and_then(|w| w.split_once('='))
+                && let Some(option) = self.long(long)
+            {
+                self.note_cluster(option, value);
+            }
             return Taken::Fine;
         }
         if self.command.has_subcommands() {
@@ -95,6 +106,13 @@ impl<'c> Walk<'c> {
         }
         self.positional.push(word.to_owned());
         Taken::Fine
+    }
+
+    fn note_cluster(&mut self, option: &Arg, value: &str) {
+        let names = option.get_value_names().unwrap_or_default();
+        if names.first().is_some_and(|name| name == "CLUSTER") {
+            self.cluster = Some(value.to_owned());
+        }
     }
 
     /// The option of this word, if its value is the next word.
@@ -192,6 +210,7 @@ impl<'c> Walk<'c> {
             verb: self.verb.join(" "),
             before: format!("{before}{listed}"),
             others: self.positional,
+            cluster: self.cluster,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What is known of runs: how they stand, their logs, their code, and why one failed.
 
+pub(crate) mod change;
 pub(crate) mod code_diff;
 pub(crate) mod failure;
 pub(crate) mod far;

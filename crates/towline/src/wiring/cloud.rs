@@ -29,7 +29,7 @@ pub(crate) fn open(
         keyring: Arc::new(|name| surroundings::keyring(&[name.to_owned()], &[]).remove(name)),
         home: surroundings::home(),
         tell: Arc::new(crate::output::status),
-        command: format!("tow nodes --cluster {name}"),
+        command: format!("tow login {name}"),
     };
     let at = format!("cluster `{name}`");
     let sign_in = SignIn::new(

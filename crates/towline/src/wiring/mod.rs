@@ -6,5 +6,6 @@ pub(crate) mod discover;
 mod flow_means;
 pub(crate) mod machines;
 pub(crate) mod means;
+pub(crate) mod sign_in;
 pub(crate) mod threads;
 pub(crate) mod trusting;

@@ -9,6 +9,7 @@
 mod act;
 mod apart;
 mod canary;
+mod console;
 mod contract;
 mod crosswise;
 mod discover;
@@ -18,6 +19,8 @@ mod foreign;
 mod golden;
 mod lab;
 mod life;
+mod login;
+mod machines;
 mod outputs;
 mod pages;
 mod polite;

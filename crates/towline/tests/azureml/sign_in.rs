@@ -104,10 +104,7 @@ fn a_code_in_a_browser_needs_no_azure_cli() {
     };
     let nobody = lab.tow(["submit", "true"]);
     assert!(
-        nobody.code == 123
-            && nobody
-                .stderr
-                .contains("sign in at a terminal: tow nodes --cluster own"),
+        nobody.code == 123 && nobody.stderr.contains("sign in: tow login own"),
         "{nobody:?}"
     );
     assert_eq!(asked(), 0);

@@ -74,6 +74,7 @@ impl Lab {
             resolved,
             request,
             notes: Vec::new(),
+            after: Vec::new(),
             resubmits: None,
             adopted: None,
             made: None,

@@ -85,12 +85,22 @@ fn what_differs_is_replaced_and_nothing_else_is_touched() {
 #[test]
 fn a_dry_run_changes_nothing() {
     let (home, there) = home();
-    write(&home, "data/x", b"one");
+    let sizes = [900_000, 3, 70_000, 1, 400_000, 20];
+    for (number, size) in sizes.iter().enumerate() {
+        write(&home, &format!("data/{number}"), &vec![b'x'; *size]);
+    }
     let output = home.tow(["up", "data", "--dry-run"]).ok();
-    assert!(
-        output.stdout.contains("send") && output.stdout.contains("alice/data/x"),
-        "{output:?}"
-    );
+    let listed: Vec<&str> = output
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with("send"))
+        .filter_map(|line| line.split_whitespace().last())
+        .collect();
+    // By name, whichever was looked at first.
+    let expected: Vec<String> = (0..sizes.len())
+        .map(|number| format!("alice/data/{number}"))
+        .collect();
+    assert_eq!(listed, expected, "{output:?}");
     assert!(!there.exists());
 }
 

@@ -388,6 +388,28 @@ fn on_a_small_disk(home: &Home, lines: &str) -> Option<Output> {
     })
 }
 
+/// A file of 1 GiB that takes 64 KiB fits on a disk of 6 MiB, and stays a file with a hole there.
+#[test]
+fn a_file_with_holes_needs_room_for_its_bytes_alone() {
+    let home = Home::new(env!("CARGO_BIN_EXE_tow"));
+    home.configure(&format!(
+        "datastores:\n  disk: {{kind: folder, path: {}}}\nfolders:\n  data: {{datastore: disk, path: \
+            data}}\n",
+        home.project().join("small").display()
+    ));
+    let path = write(&home, "data/sparse", &noise(64 << 10, 1));
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(1 << 30).unwrap();
+    file.sync_all().unwrap();
+    let lines =
+        "$TOW up data/sparse && cmp data/sparse small/data/sparse && stat -c %s small/data/sparse";
+    let Some(output) = on_a_small_disk(&home, lines) else {
+        return;
+    };
+    assert_eq!(output.code, 0, "{output:?}");
+    assert!(output.stdout.ends_with("1073741824\n"), "{output:?}");
+}
+
 #[test]
 fn a_disk_that_fills_up_is_said_and_the_same_command_goes_on() {
     let home = azure_home("fulldisk");

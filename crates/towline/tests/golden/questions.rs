@@ -252,12 +252,8 @@ fn damage(folder: &Path) {
 }
 
 fn ask_tunnels(asked: &mut Asked) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    // Connections stay open, as those of a server that waits for its client.
-    std::thread::spawn(move || listener.incoming().collect::<Vec<_>>());
-    let lead = format!("TCP:127.0.0.1:{port}");
-    let listen = "TCP-LISTEN:{port},bind=127.0.0.1,fork,reuseaddr";
+    // A program that is its own far end: it listens, and connections stay open.
+    let page = ["-m", "http.server", "--bind", "127.0.0.1", "{port}"];
     let own = TcpListener::bind("127.0.0.1:0").unwrap();
     let own_port = own.local_addr().unwrap().port().to_string();
     drop(own);
@@ -271,9 +267,9 @@ fn ask_tunnels(asked: &mut Asked) {
         "vm1:8888",
         "--via-command",
         "--",
-        "socat",
+        "python3",
     ];
-    asked.ask("tunnel add", &[&words[..], &[listen, &lead]].concat());
+    asked.ask("tunnel add", &[&words[..], &page].concat());
     asked.ask("tunnel open", &["tunnel", "open", "box"]);
     asked.ask("tunnel ls", &["tunnel", "ls"]);
     asked.ask("tunnel include", &["tunnel", "include", "--yes"]);

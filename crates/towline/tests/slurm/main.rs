@@ -6,6 +6,7 @@
     clippy::disallowed_methods
 )]
 
+mod console;
 mod contract;
 mod flow;
 mod hostile;
@@ -14,6 +15,7 @@ mod lab;
 mod logs;
 mod polite;
 mod preempt;
+mod queued;
 mod reach;
 mod refusals;
 mod room;

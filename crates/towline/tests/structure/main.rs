@@ -8,6 +8,7 @@ mod crates;
 mod kinds;
 mod lints;
 mod pages;
+mod sessions;
 mod shape;
 mod sources;
 mod words;

@@ -35,7 +35,7 @@ fn missing_paths(page: &str, least: usize) -> Vec<String> {
         .collect()
 }
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     crates().join("..")
 }
 
@@ -61,7 +61,7 @@ fn every_path_of_contributing_is_there() {
 }
 
 /// Every Markdown page of the repository.
-fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+pub(super) fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();

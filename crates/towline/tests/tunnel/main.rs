@@ -12,6 +12,7 @@
 
 mod campaign;
 mod command;
+mod console;
 mod flow;
 mod hangs;
 mod hops;

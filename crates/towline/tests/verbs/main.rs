@@ -8,15 +8,18 @@
 
 mod abort;
 mod act;
+mod after;
 mod clusters;
 mod completions;
 mod config;
 mod daemon;
 mod diff;
 mod doctor;
+mod edit;
 mod get;
 mod help;
 mod history;
+mod hold;
 mod ids;
 mod import;
 mod import_jobs;
@@ -35,6 +38,7 @@ mod ssh;
 mod submit;
 mod sweep;
 mod sweep_logs;
+mod tag;
 mod trust;
 mod unreadable;
 mod wait;

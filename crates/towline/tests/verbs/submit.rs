@@ -680,3 +680,36 @@ fn what_this_machine_does_not_do_is_said() {
             .contains("no GPU was asked for")
     );
 }
+
+/// The local cluster has no kinds of machines: an option that asks for one is refused, and the key
+/// of a job file that also goes elsewhere is only noted.
+#[test]
+fn a_kind_of_machine_is_refused_where_there_is_none() {
+    let home = home();
+    for verb in ["submit", "run"] {
+        let refused = home.tow([verb, "--instance-type", "h200", "true"]);
+        assert_eq!(refused.code, 123, "{refused:?}");
+        assert!(
+            refused
+                .stderr
+                .contains("`--instance-type h200`: cluster `local` has no kinds of machines"),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(home.tow(["alloc", "--instance-type", "h200"]).code, 123);
+    assert_eq!(
+        home.tow(["submit", "--instance-type", "", "true"]).code,
+        120
+    );
+    home.write(
+        "job.yaml",
+        "resources: {instance_type: h200}\ncommand: [true]\n",
+    );
+    let noted = home.tow(["submit", "-f", "job.yaml"]).ok();
+    assert!(
+        noted
+            .stderr
+            .contains("no use for `resources.instance_type`"),
+        "{noted:?}"
+    );
+}

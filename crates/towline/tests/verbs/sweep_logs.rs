@@ -58,6 +58,23 @@ fn run_after_run_below_a_heading() {
 }
 
 #[test]
+fn a_heading_is_one_line_and_no_value_colours_it() {
+    let home = home();
+    home.write(
+        "job.yaml",
+        "sweep: {a: [\"x\\n==> y\\e[31m\", z]}\ncommand: [\"true\"]\n",
+    );
+    let sweep = ended(&home, &["-f", "job.yaml"]);
+    let short = short(&sweep);
+    assert_eq!(
+        home.tow(["logs", &sweep]).ok().stdout,
+        format!(
+            "==> {short}-1 a=x ==> y\\x1b[31m: succeeded <==\n==> {short}-2 a=z: succeeded <==\n"
+        )
+    );
+}
+
+#[test]
 fn a_filter_shows_only_runs_that_match() {
     let home = home();
     let sweep = ended(&home, &["--sweep", "a=1-3", "echo", "loss", "${{a}}"]);

@@ -6,6 +6,7 @@
 pub mod abort;
 pub mod adopt;
 pub mod alloc;
+pub mod change;
 pub mod clusters;
 pub mod config;
 pub mod daemon;
@@ -16,6 +17,7 @@ pub mod get;
 pub mod history;
 pub mod import;
 pub mod init;
+pub mod login;
 pub mod logs;
 pub mod ls;
 pub mod nodes;

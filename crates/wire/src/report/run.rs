@@ -4,6 +4,7 @@ use super::time::{Time, Values};
 use schemars::JsonSchema;
 use serde::Serialize;
 use towline_core::RunId;
+use towline_core::after::After;
 use towline_core::obstacle::Obstacle;
 use towline_core::reason::{Cause, Ending};
 use towline_core::record::{AttemptRecord, Freshness, RunRecord};
@@ -56,6 +57,12 @@ pub struct Run {
     /// Why its cluster refused to end it. Absent if it did not refuse.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cancel_refused: Option<String>,
+    /// Somebody put it on hold: it does not start until it is resumed. Absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub on_hold: bool,
+    /// The runs that must end before it begins. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
     /// Its nodes are kept for `tow ssh` until then.
     pub held_until: Option<Time>,
     /// When it was submitted.
@@ -127,6 +134,12 @@ impl From<&RunRecord> for Run {
                 .cancel_refused
                 .clone()
                 .filter(|_| !state.phase.is_ended()),
+            on_hold: state.on_hold && !state.phase.is_ended(),
+            after: if state.phase.is_ended() {
+                Vec::new()
+            } else {
+                state.after.clone()
+            },
             held_until: state.held_until.map(Time),
             created: Time(record.created),
             started: record.started.map(Time),

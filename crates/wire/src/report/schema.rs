@@ -3,8 +3,9 @@
 
 use super::transfer::Transfers;
 use super::{Failure, Run, Runs};
-use super::{abort, adopt, alloc, clusters, config, daemon, diff, doctor, get, history, import};
-use super::{init, logs, ls, nodes, prune, ps, query, release, resubmit, rm, scratch, show};
+use super::{abort, adopt, alloc, change, clusters, config, daemon, diff, doctor, get, history};
+use super::{import, init, login, logs, ls, nodes, prune, ps, query, release, resubmit, rm};
+use super::{scratch, show};
 use super::{snapshot, submit, trust, tunnel, url, why};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -58,12 +59,20 @@ const VERBS: &[Verb] = &[
     one("diff", &[of::<diff::Diff>]),
     one("doctor", &[of::<doctor::Diagnosis>]),
     one("down", &[of::<Transfers>]),
+    one("edit", &[of::<change::Changed>]),
     one("get", &[of::<get::Got>]),
+    one("hold", &[of::<change::Changed>]),
     one("history", &[of::<history::Submissions>]),
     one("history RUN", &[of::<Job>]),
     one("import", &[of::<import::Imported>]),
     one("init", &[of::<init::Initialised>]),
     one("init --explain", &[of::<init::Explained>]),
+    many(
+        "login",
+        &[of::<login::LoginCode>, of::<login::ClusterSignIn>],
+    ),
+    one("login --status", &[of::<login::SignIns>]),
+    one("logout", &[of::<login::LoggedOut>]),
     many("logs", &[of::<logs::LogLine<'_>>]),
     many("logs --follow", &[of::<logs::LogLine<'_>>, of::<Run>]),
     one("ls", &[of::<ls::ConfiguredStores>]),
@@ -80,6 +89,7 @@ const VERBS: &[Verb] = &[
     one("query SWEEP", &[of::<query::QueriedSweep>]),
     one("release", &[of::<release::Released>]),
     one("resubmit", &[of::<resubmit::Resubmitted>]),
+    one("resume", &[of::<change::Changed>]),
     one("rm", &[of::<rm::Removed>]),
     many("run", &[of::<logs::LogLine<'_>>, of::<Run>]),
     one("run --dry-run", &[of::<submit::DryRun>]),
@@ -101,6 +111,7 @@ const VERBS: &[Verb] = &[
     one("submit --dry-run", &[of::<submit::DryRun>]),
     many("submit --follow", &[of::<logs::LogLine<'_>>, of::<Run>]),
     one("sync", &[of::<Transfers>]),
+    one("tag", &[of::<change::Tagged>]),
     one("trust", &[of::<trust::Trust>]),
     one("trust --remove", &[of::<trust::TrustRemoved>]),
     one("tunnel add", &[of::<tunnel::TunnelAdded>]),

@@ -4,6 +4,7 @@ use super::run::Run;
 use schemars::JsonSchema;
 use serde::Serialize;
 use towline_core::RunId;
+use towline_core::after::After;
 use towline_core::job::Job;
 use towline_core::plan::{Plan, PlannedRun, Request};
 use towline_core::resolve::Resolved;
@@ -42,6 +43,9 @@ pub struct DryRun {
     /// What the user should know about it. Absent if there is nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// The runs that must end before it begins. Absent if there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<After>,
     /// The run or sweep that it would repeat. Absent if it repeats none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resubmits: Option<RunId>,
@@ -77,6 +81,7 @@ impl From<&Plan> for DryRun {
             resolved,
             request,
             notes,
+            after,
             resubmits,
             adopted,
             made,
@@ -95,6 +100,7 @@ impl From<&Plan> for DryRun {
             resolved,
             request,
             notes,
+            after,
             resubmits,
             adopted,
             made,

@@ -343,3 +343,18 @@ fn last_lines_are_clean_and_few() {
     );
     assert!(super::last_lines(b"\n \n", 3).is_empty());
 }
+
+#[test]
+fn a_failure_that_follows_from_another_ranks_below_it() {
+    let levels = [
+        Class::OutOfMemory,
+        Class::CudaError,
+        Class::Network,
+        Class::Segfault,
+        Class::Killed,
+        Class::NcclError,
+    ];
+    assert_eq!(levels.map(Class::consequence_level), [0, 1, 1, 2, 3, 4]);
+    assert!(Class::MissingModule.is_often_caught());
+    assert!(!Class::OutOfMemory.is_often_caught());
+}

@@ -75,3 +75,22 @@ pub fn stays(place: &CodePlace) -> Option<String> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_code_travels_from_the_root_of_the_file_system() {
+        let place = |root: &str| CodePlace {
+            root: root.into(),
+            workdir: root.into(),
+        };
+        let note = stays(&place("/")).expect("a note");
+        assert_eq!(
+            note,
+            "/ is the root of the file system: no code travels from there"
+        );
+        assert_eq!(stays(&place("/nobody/project")), None);
+    }
+}

@@ -66,3 +66,23 @@ fn holds_keys(path: &Path) -> bool {
         .iter()
         .any(|word| text.contains(word))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_that_names_a_key_holds_keys() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str, padding: u64| {
+            let path = folder.path().join(name);
+            let size = usize::try_from(padding).expect("small");
+            std::fs::write(&path, format!("{text}{}", " ".repeat(size))).expect("written");
+            holds_keys(&path)
+        };
+        assert!(file("keys", "account_key: x", 0));
+        assert!(!file("plain", "lr: 1", 0));
+        assert!(!file("large", "account_key: x", MAX_ACCOUNT_FILE_BYTES));
+        assert!(!holds_keys(folder.path()));
+    }
+}

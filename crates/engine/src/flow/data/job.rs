@@ -163,3 +163,15 @@ fn check_mount(outside: &dyn Outside, plan: &IoPlan) -> Result<()> {
     ))
     .hint("install it, or use `mode: read` or `mode: write`"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_plain_and_stays_below_its_datastore() {
+        assert_eq!(clean("io.a", "/a//./b/").expect("plain"), "a/b");
+        assert_eq!(clean("io.a", "").expect("plain"), "");
+        assert!(clean("io.a", "a/../b").is_err());
+    }
+}

@@ -124,3 +124,16 @@ fn mapped(config: &Config, cluster: &str, job: &mut Job) -> Result<BTreeMap<Stri
     }
     Ok(places)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_the_cluster_keeps_its_kind() {
+        for kind in [StoreKind::AzureBlob, StoreKind::Folder] {
+            let store = own_store("data", kind.clone());
+            assert_eq!((store.name.as_str(), store.datastore.kind), ("data", kind));
+        }
+    }
+}

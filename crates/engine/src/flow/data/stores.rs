@@ -156,3 +156,21 @@ pub(super) fn references(datastore: &Datastore) -> Vec<(&str, &str)> {
         .map(|(key, value)| (key.as_str(), value.as_str()))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_cannot_use_a_file_of_this_machine() {
+        let store = |kind, file: Option<&str>| Datastore {
+            kind,
+            ssh_config: file.map(str::to_owned),
+            ..Datastore::default()
+        };
+        let check = |datastore: &Datastore| check_ssh_config("io.a", "nas", datastore).is_ok();
+        assert!(!check(&store(StoreKind::SshFolder, Some("~/.ssh/lab"))));
+        assert!(check(&store(StoreKind::SshFolder, None)));
+        assert!(check(&store(StoreKind::Folder, Some("~/.ssh/lab"))));
+    }
+}

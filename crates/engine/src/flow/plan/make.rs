@@ -99,6 +99,7 @@ pub fn make_plan(
         resolved,
         request,
         notes,
+        after: Vec::new(),
         resubmits,
         adopted: None,
         made: None,
@@ -148,4 +149,16 @@ fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
         return refuse("an `identity`");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_sweep_holds_no_value() {
+        assert_eq!(name_without_values("train"), "train");
+        assert_eq!(name_without_values("a${{lr}}b${{bs}}"), "a-b-");
+        assert_eq!(name_without_values("a${{lr"), "a-");
+    }
 }

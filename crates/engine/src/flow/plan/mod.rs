@@ -147,3 +147,16 @@ fn text_of(folder: &Path) -> Result<String> {
         ))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_needs_a_name_that_is_text() {
+        use std::os::unix::ffi::OsStrExt;
+        assert_eq!(text_of(Path::new("/a b")).expect("text"), "/a b");
+        let odd = Path::new(std::ffi::OsStr::from_bytes(b"/a\xff"));
+        assert!(text_of(odd).is_err());
+    }
+}

@@ -25,10 +25,12 @@ pub fn carried_over(
     submitted: Moment,
 ) -> Result<()> {
     let decided = |state: &RunState| {
-        !matches!(
-            state.phase,
-            Phase::Drafted | Phase::Staging | Phase::Submitting
-        )
+        // One that waits for other runs is sent later.
+        state.is_blocked()
+            || !matches!(
+                state.phase,
+                Phase::Drafted | Phase::Staging | Phase::Submitting
+            )
     };
     let mut wait = Wait {
         cluster,
@@ -142,4 +144,26 @@ fn judged(state: &RunState) -> Result<()> {
         ending.detail.clone().unwrap_or_default(),
     );
     Err(ending.hints().iter().fold(error, Error::hint))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_core::reason::Ending;
+
+    #[test]
+    fn only_a_rejected_run_is_an_error() {
+        let ended = |cause| {
+            let ending = Ending::cause(cause).detail("no such partition");
+            RunState {
+                phase: Phase::Ended(ending.outcome()),
+                ending: Some(ending),
+                ..RunState::default()
+            }
+        };
+        let error = judged(&ended(Cause::Rejected)).expect_err("rejected");
+        assert!(error.to_string().contains("no such partition"));
+        assert!(judged(&ended(Cause::ExitCode)).is_ok());
+        assert!(judged(&RunState::default()).is_ok());
+    }
 }

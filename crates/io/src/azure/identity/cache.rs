@@ -2,14 +2,10 @@
 //! of mode 0700. A file that cannot be read or written counts as missing. Two processes that write
 //! at once both leave a whole file.
 
+use super::private_file;
 use serde_json::Value;
-use std::fs::{self, DirBuilder, File, Permissions};
-use std::io::Read;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::fs;
 use std::path::{Path, PathBuf};
-
-/// A larger file is not read; no token comes near this size.
-const MAX_FILE_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Cache {
@@ -38,20 +34,29 @@ impl Cache {
     }
 
     pub(crate) fn get(&self, what: &[&str]) -> Option<Value> {
-        let mut file = File::open(self.path(what)).ok()?;
-        let meta = file.metadata().ok()?;
-        let is_open = meta.uid() != rustix::process::geteuid().as_raw() || meta.mode() & 0o077 != 0;
-        if is_open || meta.len() > MAX_FILE_BYTES {
-            return None;
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).ok()?;
+        let bytes = private_file::read(&self.path(what)).ok()??;
         serde_json::from_slice(&bytes).ok()
     }
 
     pub(crate) fn put(&self, what: &[&str], value: &Value) {
-        if make_private(&self.folder).is_ok() {
+        if towline_host::filesystem::private_folder(&self.folder).is_ok() {
             let _ = towline_host::once::replace(&self.path(what), value.to_string().as_bytes());
+        }
+    }
+
+    /// The folder of all files.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Removes the tokens of a sign-in.
+    pub(crate) fn forget_login(&self, stamp: &str) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let held = private_file::read(&entry.path()).ok().flatten();
+            let held: Option<Value> = held.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            if held.is_some_and(|value| value["login"] == stamp) {
+                let _ = fs::remove_file(entry.path());
+            }
         }
     }
 
@@ -60,21 +65,12 @@ impl Cache {
     }
 }
 
-fn make_private(folder: &Path) -> std::io::Result<()> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)?;
-    if fs::metadata(folder)?.mode() & 0o077 != 0 {
-        fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn the_cache_is_private_and_ignores_files_that_others_can_read() {

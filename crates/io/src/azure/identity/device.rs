@@ -14,6 +14,10 @@ const DEVICE_CODE_GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// RFC 8628 adds this to the pause after `slow_down`.
 const SLOW_DOWN_STEP: Duration = Duration::from_secs(5);
+/// The page that takes codes where the service names none.
+const DEFAULT_VERIFICATION_PAGE: &str = "https://microsoft.com/devicelogin";
+/// How often to look whether the user has stopped.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// A code is good for this long where the service does not say.
 const DEFAULT_CODE_SECONDS: u64 = 900;
 
@@ -63,13 +67,39 @@ pub(super) async fn renew(
     }
 }
 
-/// Shows a code and waits for somebody to enter it.
+/// A code that somebody has to enter in a browser.
+#[derive(Debug, Clone)]
+pub struct DevicePrompt {
+    /// The page that takes the code.
+    pub address: String,
+    pub code: String,
+    /// One line that has both.
+    pub message: String,
+    pub good_for: Duration,
+}
+
+/// The user who signs in.
+#[derive(Clone, Copy)]
+pub struct Watcher<'a> {
+    /// Shows the code.
+    pub show: &'a (dyn Fn(&DevicePrompt) + Send + Sync),
+    /// Whether the user has stopped the sign-in.
+    pub is_stopped: &'a (dyn Fn() -> bool + Send + Sync),
+}
+
+impl std::fmt::Debug for Watcher<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Watcher")
+    }
+}
+
+/// Shows a code and waits for somebody to enter it. `None` if the user stops it.
 pub(super) async fn ask(
     login: &Login<'_>,
     client: &str,
     resource: &str,
-    tell: &(dyn Fn(&str) + Send + Sync),
-) -> Result<Granted> {
+    watcher: &Watcher<'_>,
+) -> Result<Option<Granted>> {
     let scope = scope_with_refresh(resource);
     let begun = Instant::now();
     let answer = login
@@ -91,16 +121,13 @@ pub(super) async fn ask(
             login.at
         ))
     })?;
-    tell(&code.instructions);
-    wait_for_grant(login, client, &code, begun).await
+    (watcher.show)(&code.prompt);
+    wait_for_grant(login, client, &code, begun, watcher.is_stopped).await
 }
 
-/// A code that somebody has to enter in a browser.
 struct DeviceCode {
     code: Secret,
-    /// For the user.
-    instructions: String,
-    good_for: Duration,
+    prompt: DevicePrompt,
     poll_interval: Duration,
 }
 
@@ -108,21 +135,37 @@ impl DeviceCode {
     fn read(answer: &Value) -> Option<Self> {
         let text = |name: &str| answer.get(name).and_then(Value::as_str);
         let number = |name: &str| answer.get(name).and_then(Value::as_u64);
-        let (code, shown) = (text("device_code")?, text("user_code")?);
-        let own_instructions = || {
-            format!(
-                "To sign in, open {} and enter the code {shown}.",
-                text("verification_uri").unwrap_or("https://microsoft.com/devicelogin")
-            )
-        };
+        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
+        let (code, shown) = (text("device_code")?, plain(text("user_code")?));
+        let address = plain(text("verification_uri").unwrap_or(DEFAULT_VERIFICATION_PAGE));
+        let own_message = || format!("To sign in, open {address} and enter the code {shown}.");
+        let message = text("message").map_or_else(own_message, plain);
+        let good_for = Duration::from_secs(number("expires_in").unwrap_or(DEFAULT_CODE_SECONDS));
         Some(Self {
             code: Secret::new(code),
-            instructions: text("message").map_or_else(own_instructions, |message| {
-                message.chars().filter(|c| !c.is_control()).collect()
-            }),
-            good_for: Duration::from_secs(number("expires_in").unwrap_or(DEFAULT_CODE_SECONDS)),
+            prompt: DevicePrompt {
+                address,
+                code: shown,
+                message,
+                good_for,
+            },
             poll_interval: number("interval").map_or(DEFAULT_POLL_INTERVAL, Duration::from_secs),
         })
+    }
+}
+
+/// Sleeps, unless the user stops. Returns whether the user has stopped.
+async fn sleep_or_stop(pause: Duration, is_stopped: &(dyn Fn() -> bool + Send + Sync)) -> bool {
+    let begun = Instant::now();
+    loop {
+        if is_stopped() {
+            return true;
+        }
+        let left = pause.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return false;
+        }
+        tokio::time::sleep(left.min(STOP_CHECK_INTERVAL)).await;
     }
 }
 
@@ -131,7 +174,8 @@ async fn wait_for_grant(
     client: &str,
     code: &DeviceCode,
     begun: Instant,
-) -> Result<Granted> {
+    is_stopped: &(dyn Fn() -> bool + Send + Sync),
+) -> Result<Option<Granted>> {
     let refused = |why: &str| Error::denied(format!("{}: {why}", login.at));
     let fields = [
         ("grant_type", DEVICE_CODE_GRANT),
@@ -140,10 +184,12 @@ async fn wait_for_grant(
     ];
     let mut pause = code.poll_interval;
     loop {
-        tokio::time::sleep(pause).await;
+        if sleep_or_stop(pause, is_stopped).await {
+            return Ok(None);
+        }
         // The service grants a code once. A repeated question could lose that answer.
         let next = match login.ask("token", &fields, &[&code.code], false).await {
-            Ok(Ok(answer)) => return granted(login, &answer),
+            Ok(Ok(answer)) => return granted(login, &answer).map(Some),
             Ok(Err(refusal)) => next(&refusal.word, pause),
             Err(error) if error.kind() == towline_core::ErrorKind::Unreachable => {
                 Next::Wait(pause + SLOW_DOWN_STEP)
@@ -151,7 +197,7 @@ async fn wait_for_grant(
             Err(error) => return Err(error),
         };
         match next {
-            Next::Wait(longer) if begun.elapsed() < code.good_for => pause = longer,
+            Next::Wait(longer) if begun.elapsed() < code.prompt.good_for => pause = longer,
             Next::Wait(_) | Next::Expired => {
                 return Err(refused("nobody entered the code in time")
                     .hint("the same command shows a new one"));

@@ -26,9 +26,29 @@ pub(super) struct Refusal {
     pub(super) word: String,
     /// One line for people, without secrets.
     message: String,
+    /// The service wants to see the user: a second factor, a new consent, a policy.
+    pub(super) wants_user: bool,
+}
+
+/// Numbers of refusals that only a new sign-in ends: a second factor is missing or has ended, or a
+/// policy asks for more.
+const WANTS_USER_CODES: [u64; 6] = [50_072, 50_074, 50_076, 50_078, 50_079, 50_158];
+
+fn wants_user(word: &str, json: &Value) -> bool {
+    let mut codes = json["error_codes"].as_array().into_iter().flatten();
+    word == "interaction_required"
+        || json["claims"].is_string()
+        || codes.any(|code| {
+            code.as_u64()
+                .is_some_and(|code| WANTS_USER_CODES.contains(&code))
+        })
 }
 
 impl Refusal {
+    pub(super) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(super) fn error(&self, at: &str, method: &str) -> Error {
         Error::denied(format!(
             "{at}: the login service refuses {method}: {}",
@@ -47,6 +67,15 @@ impl Login<'_> {
         self.ask("token", fields, secrets, true).await
     }
 
+    /// The address of a service: `token`, `devicecode`.
+    pub(super) fn address(&self, what: &str) -> String {
+        format!(
+            "{}/{}/oauth2/v2.0/{what}",
+            self.authority.trim_end_matches('/'),
+            escaped(self.tenant)
+        )
+    }
+
     pub(super) async fn ask(
         &self,
         what: &str,
@@ -54,11 +83,7 @@ impl Login<'_> {
         secrets: &[&Secret],
         repeatable: bool,
     ) -> Result<Result<Value, Refusal>> {
-        let url = format!(
-            "{}/{}/oauth2/v2.0/{what}",
-            self.authority.trim_end_matches('/'),
-            escaped(self.tenant)
-        );
+        let url = self.address(what);
         secure(&url)?;
         let form = url::form_urlencoded::Serializer::new(String::new())
             .extend_pairs(fields)
@@ -148,6 +173,7 @@ pub(super) fn refusal(answer: &Answer, json: &Value, secrets: &[&Secret]) -> Ref
         shown = shown.replace(secret.expose(), "…");
     }
     Refusal {
+        wants_user: wants_user(&word, json),
         word,
         message: shown,
     }

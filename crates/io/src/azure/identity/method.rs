@@ -7,9 +7,9 @@ use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 
 /// The public client id of the Azure CLI, which every tenant knows.
-const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
+pub(super) const AZURE_CLI_CLIENT_ID: &str = "04b07795-8ddb-461a-bbee-02f9e1bf7b46";
 /// The login service takes this word for the user's own tenant.
-const ANY_TENANT: &str = "organizations";
+pub(super) const ANY_TENANT: &str = "organizations";
 
 /// Credentials that are one word.
 const CREDENTIAL_WORDS: [&str; 4] = [
@@ -19,7 +19,7 @@ const CREDENTIAL_WORDS: [&str; 4] = [
     "workload_identity",
 ];
 /// Keys of any form of a credential.
-const CREDENTIAL_KEYS: [&str; 7] = [
+const CREDENTIAL_KEYS: [&str; 8] = [
     "azure_cli",
     "device_code",
     "managed_identity",
@@ -27,12 +27,14 @@ const CREDENTIAL_KEYS: [&str; 7] = [
     "tenant_id",
     "client_id",
     "client_secret",
+    "client_certificate",
 ];
 /// Every form of a credential, for messages.
 const CREDENTIAL_FORMS: &str = "azure_cli, device_code, managed_identity, workload_identity, \
     {device_code: CLIENT_ID, tenant_id}, {managed_identity: CLIENT_ID}, \
-                     {workload_identity: CLIENT_ID, tenant_id} or \
-                         {tenant_id, client_id, client_secret}";
+                     {workload_identity: CLIENT_ID, tenant_id}, \
+                         {tenant_id, client_id, client_secret} or \
+                         {tenant_id, client_id, client_certificate}";
 
 /// A method of signing in. It holds no secret, only references to secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,12 @@ pub(super) enum SignInMethod {
         tenant: String,
         client: String,
         secret: String,
+    },
+    /// A service principal by the PEM text behind the reference: private key and certificate.
+    Certificate {
+        tenant: String,
+        client: String,
+        pem: String,
     },
     Workload {
         tenant: Option<String>,
@@ -145,18 +153,17 @@ impl SignInMethod {
                 client: filled("workload_identity"),
             });
         }
+        if get("client_certificate").is_some() {
+            only(&["tenant_id", "client_id", "client_certificate"])?;
+            return Ok(Self::Certificate {
+                tenant: need("tenant_id")?,
+                client: need("client_id")?,
+                pem: reference(at, "client_certificate", need("client_certificate")?)?,
+            });
+        }
         if get("client_id").is_some() || get("client_secret").is_some() {
             only(&["tenant_id", "client_id", "client_secret"])?;
-            let secret = need("client_secret")?;
-            if !["env:", "keyring:", "file:"]
-                .iter()
-                .any(|scheme| secret.starts_with(scheme))
-            {
-                let error = Error::config(format!(
-                    "{at}: `client_secret` must be a reference, not a value"
-                ));
-                return Err(error.hint("write env:NAME, keyring:NAME or file:PATH"));
-            }
+            let secret = reference(at, "client_secret", need("client_secret")?)?;
             return Ok(Self::Principal {
                 tenant: need("tenant_id")?,
                 client: need("client_id")?,
@@ -185,6 +192,7 @@ impl SignInMethod {
             Self::Device { .. } => "device_code",
             Self::Managed { .. } => "managed_identity",
             Self::Principal { .. } => "service principal",
+            Self::Certificate { .. } => "certificate",
             Self::Workload { .. } => "workload_identity",
         }
     }
@@ -201,9 +209,9 @@ impl SignInMethod {
                 text(tenant.as_ref()),
                 "",
             ],
-            Self::Device { tenant, client } | Self::Principal { tenant, client, .. } => {
-                [self.name(), "", tenant, client]
-            }
+            Self::Device { tenant, client }
+            | Self::Principal { tenant, client, .. }
+            | Self::Certificate { tenant, client, .. } => [self.name(), "", tenant, client],
             Self::Managed { client } => [self.name(), "", "", text(client.as_ref())],
             Self::Workload { tenant, client } => [
                 self.name(),
@@ -213,6 +221,18 @@ impl SignInMethod {
             ],
         }
     }
+}
+
+/// Refuses a secret that stands in the configuration itself; it is not repeated.
+fn reference(at: &str, key: &str, value: String) -> Result<String> {
+    if ["env:", "keyring:", "file:"]
+        .iter()
+        .any(|scheme| value.starts_with(scheme))
+    {
+        return Ok(value);
+    }
+    let error = Error::config(format!("{at}: `{key}` must be a reference, not a value"));
+    Err(error.hint("write env:NAME, keyring:NAME or file:PATH"))
 }
 
 fn text(value: Option<&String>) -> &str {
@@ -317,9 +337,21 @@ mod tests {
                     secret: "env:S".into(),
                 },
             ),
+            (
+                "{tenant_id: t, client_id: c, client_certificate: 'file:~/app.pem'}",
+                SignInMethod::Certificate {
+                    tenant: "t".into(),
+                    client: "c".into(),
+                    pem: "file:~/app.pem".into(),
+                },
+            ),
         ] {
             assert_eq!(read(yaml, None).expect(yaml), method, "{yaml}");
         }
+    }
+
+    #[test]
+    fn a_profile_may_begin_with_the_home() {
         assert_eq!(
             read("azure_cli", Some("~/.azure-lab")).expect("good"),
             SignInMethod::Cli {
@@ -349,6 +381,11 @@ mod tests {
             ),
             (
                 "{tenant_id: t, client_id: c, client_secret: canary}",
+                None,
+                "must be a reference",
+            ),
+            (
+                "{tenant_id: t, client_id: c, client_certificate: canary}",
                 None,
                 "must be a reference",
             ),

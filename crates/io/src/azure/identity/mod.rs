@@ -1,18 +1,28 @@
 //! Signing in to Azure: tokens for its services, by the method that the configuration names.
 //!
 //! A token is requested when it is first needed. It is kept in memory and in private files until
-//! five minutes before its end. Only [`SignIn::sign_in`] ever asks the user.
+//! five minutes before its end. Only [`SignIn::sign_in`] and [`SignIn::login`] ever ask the user.
+//!
+//! A credential of the configuration wins. Without one a sign-in that `tow login` stored counts,
+//! then the login of the Azure CLI.
 
 pub(crate) mod cache;
+mod certificate;
 mod cli;
 mod device;
 #[cfg(test)]
 mod golden_tests;
 pub(crate) mod grant;
+mod login;
 mod managed;
 mod method;
 mod obtain;
+mod private_file;
+mod stored;
 mod token;
+
+pub use device::DevicePrompt;
+pub use login::{LoginRequest, SignInState, SignedOut, Watcher};
 
 use crate::credential::{Lookup, no_reach};
 use crate::network::Network;
@@ -25,6 +35,7 @@ use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use stored::{SignInStore, StoredSignIn};
 use token::Token;
 use tokio::sync::Mutex;
 use towline_core::config::Credential;
@@ -52,7 +63,7 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    fn secret(&self, at: &str, reference: &str) -> Result<Secret> {
+    fn secret(&self, at: &str, key: &str, reference: &str) -> Result<Secret> {
         let lookup = Lookup {
             variable: &*self.variable,
             keyring: &*self.keyring,
@@ -60,7 +71,7 @@ impl Surroundings {
             reach: &no_reach,
             notice: &*self.tell,
         };
-        lookup.secret(at, "client_secret", reference)
+        lookup.secret(at, key, reference)
     }
 }
 
@@ -77,16 +88,37 @@ pub(crate) fn claims(token: &Secret) -> Option<Value> {
     token::read_claims(token.expose())
 }
 
+/// Tokens by authority and resource, with the stamp of the sign-in that gave them.
+type Tokens = HashMap<[String; 2], (Option<String>, Token)>;
+
 /// A signed-in user.
 #[derive(Debug)]
 pub struct SignIn {
     at: String,
     method: SignInMethod,
+    /// Whether the configuration names the method.
+    is_configured: bool,
     surroundings: Surroundings,
     cache: Cache,
-    /// Tokens by authority and resource. The lock is held during a request, so that of many callers
-    /// only one asks.
-    tokens: Mutex<HashMap<[String; 2], Token>>,
+    /// The lock is held during a request, so that of many callers only one asks.
+    tokens: Mutex<Tokens>,
+}
+
+/// The method that counts now, and the sign-in that was stored for it.
+#[derive(Debug)]
+struct Effective {
+    method: SignInMethod,
+    stored: Option<StoredSignIn>,
+}
+
+/// A token that is wanted.
+#[derive(Debug, Clone, Copy)]
+struct Wanted<'a> {
+    authority: &'a str,
+    resource: &'a str,
+    /// A token that a service has just refused.
+    refused: Option<&'a Secret>,
+    may_ask: bool,
 }
 
 impl SignIn {
@@ -99,27 +131,64 @@ impl SignIn {
         surroundings: Surroundings,
         cache: &Path,
     ) -> Result<Self> {
-        let method =
-            match SignInMethod::read(at, credential, profile, surroundings.home.as_deref())? {
-                SignInMethod::Workload { tenant, client } => {
-                    let variable = |name| {
-                        (surroundings.variable)(name)
-                            .filter(|value: &String| !value.trim().is_empty())
-                    };
-                    SignInMethod::Workload {
-                        tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")),
-                        client: client.or_else(|| variable("AZURE_CLIENT_ID")),
-                    }
-                }
-                method => method,
-            };
+        let variable = |name: &str| {
+            (surroundings.variable)(name).filter(|value: &String| !value.trim().is_empty())
+        };
+        let read = SignInMethod::read(at, credential, profile, surroundings.home.as_deref())?;
+        let is_configured =
+            credential.is_some() || profile.is_some_and(|profile| !profile.trim().is_empty());
+        let method = match read {
+            SignInMethod::Workload { tenant, client } => SignInMethod::Workload {
+                tenant: tenant.or_else(|| variable("AZURE_TENANT_ID")),
+                client: client.or_else(|| variable("AZURE_CLIENT_ID")),
+            },
+            SignInMethod::Cli {
+                tenant,
+                profile: None,
+            } => SignInMethod::Cli {
+                tenant,
+                profile: variable("AZURE_CONFIG_DIR").map(PathBuf::from),
+            },
+            method => method,
+        };
         Ok(Self {
             at: at.to_owned(),
             method,
+            is_configured,
             surroundings,
             cache: Cache::new(cache),
             tokens: Mutex::default(),
         })
+    }
+
+    /// The place of a stored sign-in.
+    fn store<'a>(&'a self, authority: &'a str) -> SignInStore<'a> {
+        let key = if self.is_configured {
+            self.cache_key(&self.method, "refresh", authority, "")
+        } else {
+            ["refresh", "login", "", "", "", authority, ""]
+        };
+        SignInStore {
+            at: &self.at,
+            cache: &self.cache,
+            surroundings: &self.surroundings,
+            key,
+        }
+    }
+
+    fn effective(&self, authority: &str) -> Result<Effective> {
+        let stored = match (&self.method, self.is_configured) {
+            (SignInMethod::Device { .. }, true) => {
+                self.store(authority).load(Some(&self.method))?
+            }
+            (_, true) => None,
+            (_, false) => self.store(authority).load(None)?,
+        };
+        let method = match &stored {
+            Some(stored) if !self.is_configured => stored.method.clone(),
+            _ => self.method.clone(),
+        };
+        Ok(Effective { method, stored })
     }
 
     pub(crate) const fn network(&self) -> &Network {
@@ -171,24 +240,35 @@ impl SignIn {
         refused: Option<&Secret>,
         may_ask: bool,
     ) -> Result<Secret> {
+        let wanted = Wanted {
+            authority,
+            resource,
+            refused,
+            may_ask,
+        };
+        let effective = self.effective(authority)?;
+        let stamp = self.stamp(&effective);
         let name = [authority.to_owned(), resource.to_owned()];
         let mut tokens = self.tokens.lock().await;
         let now = towline_host::clock::now();
-        let wanted = |token: &Token| refused != Some(&token.secret);
-        let known = tokens.get(&name).filter(|token| wanted(token)).cloned();
+        let is_other = |token: &Token| refused != Some(&token.secret);
+        let known = tokens
+            .get(&name)
+            .filter(|(of, token)| *of == stamp && is_other(token))
+            .map(|(_, token)| token.clone());
         let known = known
             .filter(|token| token.is_fresh(now))
-            .or_else(|| self.stored(authority, resource).filter(wanted));
+            .or_else(|| self.cached(&effective, wanted));
         if let Some(token) = known.as_ref().filter(|token| token.is_fresh(now)) {
-            tokens.insert(name, token.clone());
+            tokens.insert(name, (stamp, token.clone()));
             return Ok(token.secret.clone());
         }
         tokens.remove(&name);
         if refused.is_some() && known.is_none() {
             self.cache
-                .forget(&self.cache_key("token", authority, resource));
+                .forget(&self.cache_key(&effective.method, "token", authority, resource));
         }
-        let token = match self.obtain(web, authority, resource, may_ask).await {
+        let token = match self.obtain(web, &effective, wanted).await {
             Ok(token) => token,
             // A token that is about to end is better than none.
             Err(error) => match known.filter(|token| {
@@ -198,50 +278,62 @@ impl SignIn {
                 None => return Err(error),
             },
         };
-        let mut private = token.to_private();
-        private["login"] = json!(self.login_stamp());
-        self.cache
-            .put(&self.cache_key("token", authority, resource), &private);
+        // The user may have been asked meanwhile.
+        let effective = self.effective(authority)?;
+        let stamp = self.stamp(&effective);
+        self.put_token(&effective, authority, resource, &token);
         let secret = token.secret.clone();
-        tokens.insert(name, token);
+        tokens.insert(name, (stamp, token));
         Ok(secret)
     }
 
+    /// Stores a token for the next process.
+    fn put_token(&self, effective: &Effective, authority: &str, resource: &str, token: &Token) {
+        let mut private = token.to_private();
+        private["login"] = json!(self.stamp(effective));
+        let key = self.cache_key(&effective.method, "token", authority, resource);
+        self.cache.put(&key, &private);
+    }
+
     fn cache_key<'a>(
-        &'a self,
+        &self,
+        method: &'a SignInMethod,
         what: &'a str,
         authority: &'a str,
         resource: &'a str,
     ) -> [&'a str; 7] {
-        let [method, profile, tenant, client] = self.method.cache_key();
-        [what, method, profile, tenant, client, authority, resource]
+        let [name, profile, tenant, client] = method.cache_key();
+        // A stored sign-in has files of its own beside one that the configuration names.
+        let is_stored = !self.is_configured && !matches!(method, SignInMethod::Cli { .. });
+        let profile = if is_stored { "login" } else { profile };
+        [what, name, profile, tenant, client, authority, resource]
     }
 
     /// A token that this or another process has stored.
-    fn stored(&self, authority: &str, resource: &str) -> Option<Token> {
-        let found = self
-            .cache
-            .get(&self.cache_key("token", authority, resource))?;
-        (found.get("login") == Some(&json!(self.login_stamp())))
+    fn cached(&self, effective: &Effective, wanted: Wanted<'_>) -> Option<Token> {
+        let key = self.cache_key(
+            &effective.method,
+            "token",
+            wanted.authority,
+            wanted.resource,
+        );
+        let found = self.cache.get(&key)?;
+        (found.get("login") == Some(&json!(self.stamp(effective))))
             .then(|| Token::from_private(&found))
             .flatten()
+            .filter(|token| wanted.refused != Some(&token.secret))
     }
 
-    /// Changes when somebody signs in to or out of the Azure CLI. Older tokens may then belong to
-    /// another user.
-    fn login_stamp(&self) -> Option<String> {
-        let SignInMethod::Cli { profile, .. } = &self.method else {
+    /// Changes when somebody signs in or out. Older tokens may then belong to another user.
+    fn stamp(&self, effective: &Effective) -> Option<String> {
+        if let Some(stored) = &effective.stored {
+            return stored.id.clone();
+        }
+        let SignInMethod::Cli { profile, .. } = &effective.method else {
             return None;
         };
-        let folder = profile
-            .clone()
-            .or_else(|| (self.surroundings.variable)("AZURE_CONFIG_DIR").map(PathBuf::from));
-        let folder = folder.or_else(|| {
-            self.surroundings
-                .home
-                .as_ref()
-                .map(|home| home.join(".azure"))
-        })?;
+        let of_home = || Some(self.surroundings.home.as_ref()?.join(".azure"));
+        let folder = profile.clone().or_else(of_home)?;
         let meta = std::fs::metadata(folder.join("azureProfile.json")).ok()?;
         Some(format!(
             "{}.{}.{}",

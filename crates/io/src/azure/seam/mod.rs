@@ -3,6 +3,7 @@
 mod objects;
 
 use super::cloud;
+use super::identity::{LoginRequest, SignInState, SignedOut, Watcher};
 use super::{Access, Azure, Place};
 use crate::credential::AzureCredential;
 use crate::web::Answer;
@@ -32,6 +33,30 @@ impl AzureCloud {
             cloud: Arc::new(cloud),
             threads,
         }
+    }
+
+    /// Signs in anew and stores the sign-in; `None` if the user stops it.
+    pub fn login(
+        &self,
+        request: &LoginRequest,
+        watcher: &Watcher<'_>,
+    ) -> Result<Option<SignInState>> {
+        self.wait(self.cloud.login(request, watcher))
+    }
+
+    /// Removes the stored sign-in.
+    pub fn logout(&self) -> Result<SignedOut> {
+        self.wait(self.cloud.logout())
+    }
+
+    /// The signed-in user, and until when.
+    pub fn sign_in_state(&self) -> Result<SignInState> {
+        self.wait(self.cloud.sign_in_state())
+    }
+
+    /// The same for two clusters that share a stored sign-in.
+    pub fn stored_under(&self) -> Option<String> {
+        self.cloud.stored_under()
     }
 
     fn wait<T>(&self, act: impl Future<Output = Result<T>>) -> Result<T> {

@@ -110,6 +110,7 @@ impl Thread {
                 CallAnswer::BroughtLogs(logs::bring(backend, &self.state, &run))
             }
             Call::Explain(run) => CallAnswer::Explained(backend.explain(&run)),
+            Call::Change { runs, change } => CallAnswer::Changed(backend.change(&runs, &change)),
             Call::Forget { runs } => {
                 let _ = backend.forget(&runs);
                 CallAnswer::Forgot

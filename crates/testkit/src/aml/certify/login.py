@@ -4,7 +4,7 @@ import os
 import sys
 
 from azure.core.exceptions import ClientAuthenticationError
-from azure.identity import ClientSecretCredential, DeviceCodeCredential, WorkloadIdentityCredential
+from azure.identity import CertificateCredential, ClientSecretCredential, DeviceCodeCredential, WorkloadIdentityCredential
 
 ENDPOINT = os.environ["AML_ENDPOINT"]
 SCOPE = ENDPOINT + "/.default"
@@ -14,6 +14,22 @@ COMMON = {"authority": ENDPOINT, "disable_instance_discovery": True}
 
 def secret():
     return ClientSecretCredential(TENANT, CLIENT, SECRET, **COMMON).get_token(SCOPE)
+
+
+def certificate():
+    return CertificateCredential(TENANT, CLIENT, os.environ["AML_CERTIFICATE"], **COMMON).get_token(SCOPE)
+
+
+def newer_certificate():
+    """The form with SHA-256, by the library below the other."""
+    import msal
+
+    pem = open(os.environ["AML_CERTIFICATE"]).read()
+    known = {"private_key": pem, "public_certificate": pem}
+    app = msal.ConfidentialClientApplication(CLIENT, known, authority=f"{ENDPOINT}/{TENANT}", instance_discovery=False)
+    answer = app.acquire_token_for_client([SCOPE])
+    assert "access_token" in answer, answer
+    return type("Token", (), {"token": answer["access_token"]})
 
 
 def workload():
@@ -39,7 +55,7 @@ def wrong_secret():
     raise AssertionError("let in")
 
 
-for way in (secret, workload, device):
+for way in (secret, certificate, newer_certificate, workload, device):
     token = way().token
     assert token.count(".") == 2, token
     print(way.__name__)

@@ -82,7 +82,9 @@ fn one_after_another(
 
 /// `==> b1aee-3 lr=0.1 seed=2: failed <==`
 fn heading(run: &RunRecord) -> String {
+    // A heading is one line, whatever a value holds.
     let values = Values(run.parameters.clone()).to_string();
+    let values = values.replace(['\n', '\r', '\t'], " ");
     let gap = if values.is_empty() { "" } else { " " };
     let word = run.state.phase.word();
     format!("==> {}{gap}{values}: {word} <==", run.id.short())
