@@ -9,6 +9,7 @@ use super::memory::Memory;
 use super::payload::Payload;
 use super::site::{AzureSite, QuotaFacts};
 use super::stage::Stage;
+use super::state::NativeState;
 use super::{machines, page, probe};
 use crate::own_facts::OwnFacts;
 use crate::remembered::Remembered;
@@ -273,6 +274,11 @@ impl Cluster for AzureCluster {
     }
     fn plan_of(&self, submission: &RunId, native: Option<&str>) -> Result<Option<Plan>> {
         self.plan_for(submission, native)
+    }
+    /// The service stores what a job left behind after its processes have ended.
+    fn is_storing_files(&self, run: &RunRef) -> Result<bool> {
+        let job = self.job(run)?;
+        Ok(job.is_some_and(|job| !job.state.is_final() && job.state != NativeState::Unknown))
     }
     fn kept_files(&self) -> Option<&'static str> {
         Some(

@@ -160,6 +160,10 @@ pub trait Cluster: Send + Sync + std::fmt::Debug {
     fn files(&self, run: &RunRef, path: &str) -> Result<Vec<FileEntry>>;
     /// At most `most` bytes of a file of a run's folder. A missing file is empty.
     fn file_bytes(&self, run: &RunRef, path: &str, offset: u64, most: u64) -> Result<Vec<u8>>;
+    /// Whether files of an ended run may still be on their way to the place that `files` lists.
+    fn is_storing_files(&self, _run: &RunRef) -> Result<bool> {
+        Ok(false)
+    }
     /// The files of a run that outlive it, if not all do.
     fn kept_files(&self) -> Option<&'static str> {
         None

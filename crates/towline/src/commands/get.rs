@@ -93,7 +93,7 @@ fn get(
             .as_ref()
             .map(|code| Path::new("code").join(&code.workdir))
             .unwrap_or_default();
-        return crate::runs::far::get(context, record, &below, paths, to);
+        return crate::runs::far_files::get(context, record, &below, paths, to);
     }
     let state = context.state()?;
     let roots = match &resolved.code {
@@ -218,7 +218,7 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
             from.display()
         )));
     }
-    crate::runs::far::check_inside(within, to)?;
+    crate::runs::far_files::check_inside(within, to)?;
     if let Some(parent) = to.parent() {
         fs::create_dir_all(parent).map_err(failed)?;
     }
@@ -228,13 +228,13 @@ fn copy(from: &Path, to: &Path, within: &Path, copied: &mut Vec<PathBuf>) -> Res
                 .hint("choose another folder with --to"),
         );
     }
-    crate::runs::far::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
+    crate::runs::far_files::whole(to, |part| fs::copy(from, part).map(drop).map_err(failed))?;
     copied.push(to.to_owned());
     Ok(())
 }
 
 fn copy_link(from: &Path, to: &Path, within: &Path) -> Result<()> {
-    crate::runs::far::check_inside(within, to)?;
+    crate::runs::far_files::check_inside(within, to)?;
     let failed = |error| Error::from_io(format!("{} cannot be copied", from.display()), error);
     let target = fs::read_link(from).map_err(failed)?;
     if let Some(parent) = to.parent() {

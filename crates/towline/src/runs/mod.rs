@@ -4,6 +4,7 @@ pub(crate) mod change;
 pub(crate) mod code_diff;
 pub(crate) mod failure;
 pub(crate) mod far;
+pub(crate) mod far_files;
 pub(crate) mod follow;
 pub(crate) mod freshen;
 pub(crate) mod logfiles;

@@ -2,6 +2,7 @@
 
 use crate::lab::{FLAVOURS, Lab};
 use std::fs;
+use std::io::{BufRead, BufReader};
 
 #[test]
 fn files_of_outputs_are_kept_and_nothing_else() {
@@ -22,9 +23,7 @@ fn files_of_outputs_are_kept_and_nothing_else() {
             code.parse::<i64>().unwrap(),
             "{flavour}"
         );
-        // The emulator's mounts carry what was closed a moment later, each for itself; those of the
-        // service while it is closed.
-        lab.until_gone(&id);
+        // The service may still be storing the files: `get` waits for that.
         let got = lab.tow(["get", &id, "outputs/model.bin"]).ok();
         let file = lab
             .home
@@ -65,8 +64,29 @@ fn outputs_of_an_aborted_run_are_kept_too() {
     lab.until_logged(&id, "ready");
     lab.tow(["abort", &id]).ok();
     assert_eq!(lab.ended(&id)["state"], "cancelled");
-    lab.until_gone(&id);
     lab.tow(["get", &id, "outputs/last.ckpt", "--to", "here"])
         .ok();
     assert_eq!(lab.home.read("here/outputs/last.ckpt"), "half\n");
+}
+
+#[test]
+fn files_that_the_service_is_still_storing_are_waited_for() {
+    let lab = Lab::new();
+    lab.aml
+        .conditions(|conditions| conditions.hold_in = Some("Finalizing".to_owned()));
+    let job = "script: |\n  mkdir outputs; echo best > outputs/model.bin\n";
+    let id = lab.home.submit_file(job, &[]);
+    lab.ended(&id);
+    let mut get = lab.home.spawn(["get", &id, "outputs"]);
+    let (mut line, mut told) = (String::new(), BufReader::new(get.stderr.take().unwrap()));
+    told.read_line(&mut line).unwrap();
+    assert!(line.contains("still storing the run's files"), "{line}");
+    assert!(get.try_wait().unwrap().is_none(), "it waits");
+    lab.aml.conditions(|conditions| conditions.hold_in = None);
+    let got = get.wait_with_output().unwrap();
+    assert!(got.status.success(), "{got:?}");
+    assert_eq!(
+        lab.home.read(&format!("assets/{id}/outputs/model.bin")),
+        "best\n"
+    );
 }
