@@ -2,6 +2,7 @@
 
 use crate::azureml::cluster::AzureCluster;
 use crate::azureml::config::AzureSettings;
+use crate::azureml::roles::RoleService;
 use crate::features::Kind;
 use crate::local::{self, LocalCluster};
 use crate::remembered::Remembered;
@@ -156,6 +157,22 @@ pub fn create_workspace(
         return Err(error.hint("name one of kind azureml with `-c`"));
     };
     AzureCluster::open(named, config, means)?.create_workspace(name, location)
+}
+
+/// The roles that the user may activate in the subscription of a cluster.
+pub fn roles(named: &NamedCluster, means: &dyn Means) -> Result<RoleService> {
+    let NamedCluster { name, cluster, .. } = named;
+    let KindConfig::Azureml(config) = &cluster.kind else {
+        return Err(Error::unsupported(format!(
+            "cluster `{name}` is of kind `{}`: only Azure has roles to activate",
+            cluster.kind.word()
+        ))
+        .hint("name one of kind azureml with `-c`"));
+    };
+    let settings = AzureSettings::new(name, config, None, None, &means.user())?;
+    let cloud = means.cloud(named, config)?;
+    cloud.sign_in(true)?;
+    RoleService::new(cloud, &settings)
 }
 
 impl SlurmCluster {
