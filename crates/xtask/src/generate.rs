@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const VERBS: [&str; 59] = [
+const VERBS: [&str; 62] = [
     "submit",
     "run",
     "ps",

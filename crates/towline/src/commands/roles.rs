@@ -16,7 +16,7 @@ use towline_wire::report::roles::{Role, RoleChange, Roles};
 
 const DEFAULT_TIMEOUT: Span = Span(5 * 60);
 
-/// List, activate and deactivate the Azure roles that I am eligible for.
+/// List, activate and deactivate my roles on Azure (PIM).
 ///
 /// They are the roles that privileged identity management (PIM) makes you eligible for in the
 /// subscription of an Azure ML cluster. The list says which of them are active, and until when.

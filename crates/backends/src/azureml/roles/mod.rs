@@ -107,23 +107,17 @@ impl RoleService {
         let cloud = self.cloud.as_ref();
         let policy = policy::read(cloud, &eligible.role)?;
         let known = request::pending(cloud, &eligible.role, Action::Activate)?;
-        let request = match known {
-            Some(known) => known,
-            None => {
-                let time = policy.time(&eligible.role, time)?;
-                policy.check_reason(&eligible.role, reason)?;
-                let more = json!({
-                    "justification": reason,
-                    "scheduleInfo": {
-                        "startDateTime": clock::now().to_string(),
-                        "expiration": {"type": "AfterDuration", "duration": time.to_iso8601()},
-                    },
-                });
-                match request::send(cloud, &eligible, Action::Activate, more)? {
-                    Sent::Accepted(request) => request,
-                    Sent::Superfluous => return Ok(self.unchanged(self.eligible(named)?.set(true))),
-                }
-            }
+        let sent = if let Some(known) = known {
+            Sent::Accepted(known)
+        } else {
+            let time = policy.time(&eligible.role, time)?;
+            policy.check_reason(&eligible.role, reason)?;
+            let more = schedule(time, reason);
+            request::send(cloud, &eligible, Action::Activate, &more)?
+        };
+        let Sent::Accepted(request) = sent else {
+            // It became active after the first look; the second one says until when.
+            return Ok(self.unchanged(self.eligible(named)?.set(true)));
         };
         let request = request.settle(cloud, &eligible.role, Action::Activate, waiting)?;
         Ok(self.activated(eligible, &policy, &request))
@@ -144,7 +138,7 @@ impl RoleService {
         let cloud = self.cloud.as_ref();
         let request = match request::pending(cloud, &eligible.role, Action::Deactivate)? {
             Some(known) => known,
-            None => match request::send(cloud, &eligible, Action::Deactivate, json!({}))? {
+            None => match request::send(cloud, &eligible, Action::Deactivate, &json!({}))? {
                 Sent::Accepted(request) => request,
                 Sent::Superfluous => return Ok(self.unchanged(eligible.set(false))),
             },
@@ -189,6 +183,17 @@ impl RoleService {
         }
         change
     }
+}
+
+/// What a request to activate says beside the role.
+fn schedule(time: Span, reason: Option<&str>) -> Value {
+    json!({
+        "justification": reason,
+        "scheduleInfo": {
+            "startDateTime": clock::now().to_string(),
+            "expiration": {"type": "AfterDuration", "duration": time.to_iso8601()},
+        },
+    })
 }
 
 /// A role and its place, for messages.

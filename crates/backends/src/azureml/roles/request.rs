@@ -92,7 +92,7 @@ pub(super) fn send(
     cloud: &dyn Cloud,
     eligible: &Eligible,
     action: Action,
-    more: Value,
+    more: &Value,
 ) -> Result<Sent> {
     let role = &eligible.role;
     let mut properties = json!({
