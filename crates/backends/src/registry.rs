@@ -2,7 +2,6 @@
 
 use crate::azureml::cluster::AzureCluster;
 use crate::azureml::config::AzureSettings;
-use crate::azureml::roles::RoleService;
 use crate::features::Kind;
 use crate::local::{self, LocalCluster};
 use crate::remembered::Remembered;
@@ -20,6 +19,9 @@ use towline_wire::layout::StateFolder;
 use towline_wire::line::OwnProgram;
 use towline_wire::report::clusters::{Discovered, Workspace};
 use towline_wire::runner::Variables;
+
+// A verb that uses them names no kind.
+pub use crate::azureml::roles::{NamedRole, RoleService, Waiting};
 
 /// The connections that a cluster needs beside its configuration: machines, clouds, and this
 /// program.

@@ -44,7 +44,7 @@ mod payload;
 mod probe;
 mod reach;
 mod report;
-pub mod roles;
+pub(crate) mod roles;
 pub mod site;
 mod stage;
 mod state;
