@@ -20,6 +20,9 @@ use towline_wire::line::OwnProgram;
 use towline_wire::report::clusters::{Discovered, Workspace};
 use towline_wire::runner::Variables;
 
+// A verb that uses them names no kind.
+pub use crate::azureml::roles::{NamedRole, RoleService, Waiting};
+
 /// The connections that a cluster needs beside its configuration: machines, clouds, and this
 /// program.
 pub trait Means {
@@ -156,6 +159,22 @@ pub fn create_workspace(
         return Err(error.hint("name one of kind azureml with `-c`"));
     };
     AzureCluster::open(named, config, means)?.create_workspace(name, location)
+}
+
+/// The roles that the user may activate in the subscription of a cluster.
+pub fn roles(named: &NamedCluster, means: &dyn Means) -> Result<RoleService> {
+    let NamedCluster { name, cluster, .. } = named;
+    let KindConfig::Azureml(config) = &cluster.kind else {
+        return Err(Error::unsupported(format!(
+            "cluster `{name}` is of kind `{}`: only Azure has roles to activate",
+            cluster.kind.word()
+        ))
+        .hint("name one of kind azureml with `-c`"));
+    };
+    let settings = AzureSettings::new(name, config, None, None, &means.user())?;
+    let cloud = means.cloud(named, config)?;
+    cloud.sign_in(true)?;
+    RoleService::new(cloud, &settings)
 }
 
 impl SlurmCluster {

@@ -16,6 +16,7 @@ pub mod error;
 pub mod event;
 pub mod id;
 pub mod image;
+pub mod iso8601;
 pub mod job;
 pub mod network;
 pub mod obstacle;

@@ -101,14 +101,14 @@ fn verb(words: &[&str]) -> Option<String> {
         let begins = |verb: &String| verb.split(' ').next() == Some(word);
         verbs.iter().any(begins).then_some(word)
     })?;
-    if verbs.iter().any(|verb| verb == first) {
-        return Some(first.to_owned());
-    }
-    words.find_map(|(word, _)| {
+    let grouped = words.find_map(|(word, _)| {
         let word = if word == "list" { "ls" } else { word };
         let whole = format!("{first} {word}");
         verbs.contains(&whole).then_some(whole)
-    })
+    });
+    // `roles` is a verb by itself, and has others below it.
+    let alone = || verbs.iter().find(|verb| *verb == first).cloned();
+    grouped.or_else(alone)
 }
 
 #[cfg(test)]
@@ -158,6 +158,9 @@ mod tests {
         let found = |line: &str| verb(&line.split(' ').collect::<Vec<_>>());
         assert_eq!(found("-c lab q --json @").as_deref(), Some("query"));
         assert_eq!(found("tunnel --json list").as_deref(), Some("tunnel ls"));
+        assert_eq!(found("roles --json").as_deref(), Some("roles"));
+        let below = found("roles --json activate Owner");
+        assert_eq!(below.as_deref(), Some("roles activate"));
         assert_eq!(found("nosuch --json").as_deref(), None);
     }
 }

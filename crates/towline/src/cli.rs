@@ -3,8 +3,8 @@
 use crate::commands::{
     abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, edit, get,
     history, hold, import, init, login, logout, logs, ls, man, nodes, port, prune, ps, query,
-    release, resubmit, resume, rm, scratch, show, snapshot, ssh, submit, sync, tag, trust, tunnel,
-    up, url, wait, why,
+    release, resubmit, resume, rm, roles, scratch, show, snapshot, ssh, submit, sync, tag, trust,
+    tunnel, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -90,6 +90,7 @@ pub(crate) enum Verb {
     Nodes(nodes::Args),
     Login(login::Args),
     Logout(logout::Args),
+    Roles(roles::Args),
     Config(config::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),

@@ -24,7 +24,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Clusters and nodes",
         &[
-            "clusters", "nodes", "alloc", "release", "adopt", "login", "logout",
+            "clusters", "nodes", "alloc", "release", "adopt", "login", "logout", "roles",
         ],
     ),
     ("Workspaces and tunnels", &["scratch", "tunnel"]),

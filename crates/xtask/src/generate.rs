@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const VERBS: [&str; 59] = [
+const VERBS: [&str; 62] = [
     "submit",
     "run",
     "ps",
@@ -59,6 +59,9 @@ const VERBS: [&str; 59] = [
     "nodes",
     "login",
     "logout",
+    "roles",
+    "roles activate",
+    "roles deactivate",
     "config show",
     "config schema",
     "trust",

@@ -159,7 +159,7 @@ pub(super) fn refusal(what: &str, reply: &Reply) -> Error {
         ),
         (403, _) => told.hint(
             "ask the owner of the workspace for a role that allows it, such as AzureML Data \
-                Scientist; a role from PIM must be active",
+                Scientist; a role from PIM must be active (`tow roles`)",
         ),
         (404, "ResourceNotFound" | "ResourceGroupNotFound" | "SubscriptionNotFound") => told.hint(
             "check `subscription`, `resource_group` and `workspace` of the cluster; `tow \

@@ -44,6 +44,7 @@ mod payload;
 mod probe;
 mod reach;
 mod report;
+pub(crate) mod roles;
 pub mod site;
 mod stage;
 mod state;

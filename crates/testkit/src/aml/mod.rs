@@ -35,6 +35,8 @@ mod outsider;
 mod programs;
 mod ranks;
 mod recorder;
+mod role_requests;
+mod roles;
 mod routes;
 mod run;
 mod schema;
@@ -59,6 +61,7 @@ pub use ids::Scope;
 pub use login::Principal;
 pub use programs::output_lines;
 pub use recorder::{Pair, Traffic};
+pub use roles::{ActiveRole, Directory, EligibleRole};
 pub use schema::JobSchema;
 
 /// The emulator and its blob service. Dropping it ends it, with every process of every job.
@@ -144,6 +147,10 @@ impl Aml {
     /// Changes the behaviour of the service from now on; see [`Conditions`].
     pub fn conditions(&self, change: impl FnOnce(&mut Conditions)) {
         change(&mut self.world.conditions());
+    }
+    /// Reads or changes the roles of the signed-in user; see [`Directory`].
+    pub fn directory<T>(&self, act: impl FnOnce(&mut Directory) -> T) -> T {
+        act(&mut self.world.directory())
     }
     /// The next `times` requests of `method` whose path and query contain `part` have a fault.
     pub fn trouble(&self, times: usize, method: &str, part: &str, trouble: Trouble, when: When) {

@@ -7,7 +7,7 @@ use super::ids::{PROVIDER, Scope};
 use super::world::World;
 use super::{
     artifacts, assets, clusters, codes, computes, datastores, history, jobs, list, login, metadata,
-    signed, vault, workspace,
+    roles, signed, vault, workspace,
 };
 use std::sync::Arc;
 
@@ -100,7 +100,8 @@ fn route(world: &Arc<World>, call: &Call) -> Outcome {
 fn management(world: &Arc<World>, call: &Call, words: &[&str]) -> Outcome {
     let lower: Vec<String> = words.iter().map(|word| word.to_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-    if let Some(outcome) = outside_workspaces(world, call, &lower)
+    if let Some(outcome) = roles::route(world, call, words)
+        .or_else(|| outside_workspaces(world, call, &lower))
         .or_else(|| other_services(world, call, &lower, &words.join("/")))
     {
         return outcome;

@@ -6,6 +6,7 @@ use super::faults::{Conditions, Faults};
 use super::ids::Scope;
 use super::login::Codes;
 use super::recorder::Recorder;
+use super::roles::Directory;
 use super::server::Server;
 use super::tokens::Tokens;
 use super::vault::Vault;
@@ -31,6 +32,7 @@ pub(super) struct World {
     /// Nodes' folders.
     pub folder: PathBuf,
     conditions: Mutex<Conditions>,
+    directory: Mutex<Directory>,
     workspaces: Mutex<BTreeMap<String, Workspace>>,
     lives: Mutex<Vec<JoinHandle<()>>>,
     ended: AtomicBool,
@@ -49,6 +51,7 @@ impl World {
             authority: azurite.authority().unwrap(),
             folder: folder.to_owned(),
             conditions: Mutex::default(),
+            directory: Mutex::default(),
             workspaces: Mutex::default(),
             lives: Mutex::default(),
             ended: AtomicBool::new(false),
@@ -57,6 +60,12 @@ impl World {
 
     pub(super) fn conditions(&self) -> MutexGuard<'_, Conditions> {
         self.conditions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+    /// The roles of the signed-in user.
+    pub(super) fn directory(&self) -> MutexGuard<'_, Directory> {
+        self.directory
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

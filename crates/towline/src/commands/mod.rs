@@ -31,6 +31,7 @@ pub(crate) mod release;
 pub(crate) mod resubmit;
 pub(crate) mod resume;
 pub(crate) mod rm;
+pub(crate) mod roles;
 pub(crate) mod scratch;
 pub(crate) mod show;
 pub(crate) mod snapshot;
@@ -194,6 +195,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Nodes(args) => nodes::run(context, &args),
         Verb::Login(args) => login::run(context, &args),
         Verb::Logout(args) => logout::run(context, &args),
+        Verb::Roles(args) => roles::run(context, &args),
         Verb::Config(args) => config::run(context, &args),
         Verb::Trust(args) => trust::run(context, &args),
         Verb::Doctor(args) => doctor::run(context, &args),

@@ -24,6 +24,7 @@ mod machines;
 mod outputs;
 mod pages;
 mod polite;
+mod roles;
 mod sign_in;
 mod ssh;
 mod stage;

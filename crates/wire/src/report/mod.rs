@@ -27,6 +27,7 @@ pub mod query;
 pub mod release;
 pub mod resubmit;
 pub mod rm;
+pub mod roles;
 pub mod run;
 pub mod schema;
 pub mod scratch;

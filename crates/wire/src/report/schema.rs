@@ -5,7 +5,7 @@ use super::transfer::Transfers;
 use super::{Failure, Run, Runs};
 use super::{abort, adopt, alloc, change, clusters, config, daemon, diff, doctor, get, history};
 use super::{import, init, login, logs, ls, nodes, prune, ps, query, release, resubmit, rm};
-use super::{scratch, show};
+use super::{roles, scratch, show};
 use super::{snapshot, submit, trust, tunnel, url, why};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -91,6 +91,9 @@ const VERBS: &[Verb] = &[
     one("resubmit", &[of::<resubmit::Resubmitted>]),
     one("resume", &[of::<change::Changed>]),
     one("rm", &[of::<rm::Removed>]),
+    one("roles", &[of::<roles::Roles>]),
+    one("roles activate", &[of::<roles::RoleChange>]),
+    one("roles deactivate", &[of::<roles::RoleChange>]),
     many("run", &[of::<logs::LogLine<'_>>, of::<Run>]),
     one("run --dry-run", &[of::<submit::DryRun>]),
     one("scratch auto", &[of::<scratch::AutoBackup>]),
