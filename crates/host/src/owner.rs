@@ -11,6 +11,8 @@ const WORLD_WRITABLE: u32 = 0o002;
 /// Why a file or folder is not trusted: another user owns it, or everybody may write it or its
 /// folder. `None` if it is trusted. For a link, both the link and its target are checked.
 pub fn distrust(path: &Path) -> io::Result<Option<String>> {
+    // Searches upward mostly ask about files that are not there, which one call answers.
+    fs::symlink_metadata(path)?;
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
