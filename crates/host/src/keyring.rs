@@ -138,13 +138,16 @@ fn failure(stderr: &[u8]) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
     fn keyring(folder: &Path, script: &str) -> Keyring {
-        let program = folder.join(KEYRING_PROGRAM);
-        std::fs::write(&program, format!("#!/bin/sh\n{script}")).expect("written");
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("set");
+        // Another process writes the program: a descriptor that is open for writing here could be
+        // inherited by a process that another test starts, and then the program cannot be executed.
+        let (draft, program) = (folder.join("draft"), folder.join(KEYRING_PROGRAM));
+        std::fs::write(&draft, format!("#!/bin/sh\n{script}")).expect("written");
+        let mut install = Command::new("install");
+        install.args(["-m", "755"]).args([&draft, &program]);
+        assert!(install.status().expect("install of coreutils").success());
         Keyring::find(folder.to_str().expect("UTF-8"), None).expect("found")
     }
 

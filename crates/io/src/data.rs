@@ -195,11 +195,16 @@ impl Sums {
 pub struct Shape {
     pub size: u64,
     pub block: u64,
-    /// Space that it takes where holes stay holes.
-    pub disk_bytes: u64,
+    /// Space that it takes where holes stay holes, if that is less than its size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disk_bytes: Option<u64>,
 }
 
 impl Shape {
+    /// Space that it takes in a folder.
+    pub fn needed_bytes(&self) -> u64 {
+        self.disk_bytes.unwrap_or(self.size)
+    }
     pub fn blocks(&self) -> u32 {
         u32::try_from(self.size.div_ceil(self.block)).unwrap_or(u32::MAX)
     }
@@ -331,7 +336,7 @@ mod tests {
             let shape = Shape {
                 size,
                 block,
-                disk_bytes: size,
+                disk_bytes: None,
             };
             assert_eq!(shape.blocks(), count);
             let mut at = 0;

@@ -140,14 +140,14 @@ impl Inner {
         let held = file.metadata().map_err(failed)?.blocks() * 512;
         if let Ok(room) = rustix::fs::fstatvfs(&*file) {
             let free = room.f_bavail.saturating_mul(room.f_frsize);
-            if free.saturating_add(held) < shape.disk_bytes {
+            if free.saturating_add(held) < shape.needed_bytes() {
                 if !was_there {
                     let _ = self.tree.remove_part(key);
                 }
                 let error = Error::no_room(format!(
                     "no space for {}: it needs {}, free are {}",
                     self.path(key),
-                    Memory(shape.disk_bytes),
+                    Memory(shape.needed_bytes()),
                     Memory(free)
                 ));
                 return Err(error.hint("make room; the same command goes on where it stopped"));

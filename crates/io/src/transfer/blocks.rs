@@ -16,7 +16,7 @@ fn shape(size: u64, limits: StoreLimits) -> Shape {
     let mut shape = Shape {
         size,
         block: limits.block,
-        disk_bytes: size,
+        disk_bytes: None,
     };
     while shape.size.div_ceil(shape.block) > u64::from(limits.blocks) {
         shape.block *= 2;
@@ -53,9 +53,7 @@ impl Carrier {
     ) -> Result<Carried> {
         let target = &self.target.store;
         let mut shape = shape(object.size, target.limits());
-        if let Some(bytes) = object.disk_bytes {
-            shape.disk_bytes = bytes.min(object.size);
-        }
+        shape.disk_bytes = object.disk_bytes.filter(|bytes| *bytes < object.size);
         let mut journal = self.journal(object, to, shape)?;
         if !resume && let Some(old) = journal.take() {
             old.remove();

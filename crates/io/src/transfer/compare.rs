@@ -98,7 +98,7 @@ pub(super) async fn blake3_of(store: &Arc<dyn Data>, object: &Object) -> Result<
     let shape = Shape {
         size: object.size,
         block: BLOCK_BYTES,
-        disk_bytes: object.size,
+        disk_bytes: None,
     };
     let mut values = Vec::new();
     for index in 0..shape.blocks() {
@@ -116,7 +116,7 @@ async fn md5_of(store: &Arc<dyn Data>, object: &Object) -> Result<[u8; 16]> {
     let shape = Shape {
         size: object.size,
         block: BLOCK_BYTES,
-        disk_bytes: object.size,
+        disk_bytes: None,
     };
     let mut hasher = Md5::new();
     for index in 0..shape.blocks() {

@@ -84,7 +84,7 @@ mod tests {
                 let shape = Shape {
                     size: size as u64,
                     block: block as u64,
-                    disk_bytes: size as u64,
+                    disk_bytes: None,
                 };
                 let mut values: Vec<(usize, [u8; 32])> = bytes[..size]
                     .chunks(block)
