@@ -145,7 +145,9 @@ fn without_accounting_nodes_lose_power_and_come_back() {
     );
     slurm.start_host("c3");
     assert_eq!(
-        ssh(&slurm, "c3", "hostname; ls /var/tmp").ok().stdout,
+        ssh(&slurm, "c3", "hostname; ls /var/tmp | grep on_disk; true")
+            .ok()
+            .stdout,
         "c3\n"
     );
     until("the node to take jobs", || {

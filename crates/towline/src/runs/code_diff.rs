@@ -129,8 +129,12 @@ fn write_hunks(input: &InternedInput<&str>, hunks: &[Hunk], text: &mut String) {
     let tail = CONTEXT_LINES.min(lines - last.before.end);
     let range = |start: u32, end: u32| {
         let (start, len) = (start - lead, end + tail - (start - lead));
-        // Lines count from 1; an empty range is named by the line before it.
-        format!("{},{len}", start + u32::from(len > 0))
+        // Lines count from 1. An empty range is named by the line before it, one line by its number.
+        match len {
+            0 => format!("{start},0"),
+            1 => format!("{}", start + 1),
+            _ => format!("{},{len}", start + 1),
+        }
     };
     text.push_str(&format!(
         "@@ -{} +{} @@\n",
@@ -202,7 +206,7 @@ mod tests {
         );
         assert_eq!(
             hunks("x\n", "x").as_deref(),
-            Some("@@ -1,1 +1,1 @@\n-x\n+x\n\\ No newline at end of file\n")
+            Some("@@ -1 +1 @@\n-x\n+x\n\\ No newline at end of file\n")
         );
     }
 
@@ -212,8 +216,8 @@ mod tests {
         let (mut new, mut next) = (String::new(), 0);
         for line in diff.split_inclusive('\n') {
             if let Some(header) = line.strip_prefix("@@ -") {
-                let (start, rest) = header.split_once(',').expect("a range");
-                let len = rest.split(' ').next().expect("a length");
+                let range = header.split(' ').next().expect("a range");
+                let (start, len) = range.split_once(',').unwrap_or((range, "1"));
                 let start: usize = start.parse().expect("a number");
                 let start = start - usize::from(len != "0");
                 new.extend(old[next..start].iter().copied());
