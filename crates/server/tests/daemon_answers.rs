@@ -1,4 +1,4 @@
-//! What the daemon answers and orders, with a history that works.
+//! The daemon's answers and orders, with a history that works.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

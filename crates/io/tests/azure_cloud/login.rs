@@ -78,7 +78,7 @@ fn a_stored_sign_in_counts_where_nothing_is_configured() {
     stage.works(&other);
     stage.wait(other.token(Audience::Vault)).unwrap();
     assert_eq!(stage.asked("/devicecode"), 1);
-    // What is configured wins.
+    // A configured credential wins.
     let configured = stage.cloud("managed_identity", None);
     let state = stage.wait(configured.sign_in_state()).unwrap();
     assert_eq!(

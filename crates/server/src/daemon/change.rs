@@ -66,7 +66,7 @@ impl Daemon {
         }
     }
 
-    /// Where a run can be changed: on its cluster, or here. An error if it cannot be.
+    /// The place that can change a run: its cluster, or this daemon. An error if none can.
     fn place_of_change(
         &self,
         id: &RunId,

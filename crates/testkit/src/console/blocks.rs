@@ -1,6 +1,6 @@
 //! The blocks of a page and their marks.
 
-/// Where a block is run. Each setting has one suite.
+/// The setting that a block is run in. Each setting has one suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setting {
     /// This machine alone: no root, nothing installed.
@@ -58,7 +58,7 @@ pub struct Block {
     pub steps: Vec<Step>,
 }
 
-/// What a reader does with a page, in its order.
+/// The steps of a page, in the order in which a reader takes them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Session(Block),

@@ -185,7 +185,7 @@ impl RoleService {
     }
 }
 
-/// What a request to activate says beside the role.
+/// The options of a request to activate a role.
 fn schedule(time: Span, reason: Option<&str>) -> Value {
     json!({
         "justification": reason,

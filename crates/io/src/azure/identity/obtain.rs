@@ -316,7 +316,7 @@ impl SignIn {
     }
 }
 
-/// What became of a stored sign-in.
+/// The outcome of using a stored sign-in.
 enum Renewed {
     Token(Token),
     /// The login service refuses its refresh token.

@@ -22,7 +22,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(75);
 /// How often to look whether the lock is free.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Where the refresh token is.
+/// The place of the refresh token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RefreshPlace {
     /// A certificate signs in: there is no refresh token.
