@@ -16,7 +16,7 @@ use towline_core::transport::Transport;
 use towline_core::{Error, Result};
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 use towline_wire::report::clusters::{Discovered, Workspace};
 use towline_wire::runner::Variables;
 

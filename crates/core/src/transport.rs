@@ -72,6 +72,11 @@ pub trait Transport: Send + Sync + fmt::Debug {
     /// For messages: `login`, `this machine`.
     fn place(&self) -> &str;
 
+    /// Bytes reach it without a network.
+    fn is_this_machine(&self) -> bool {
+        false
+    }
+
     /// Connects, and signs in if needed. With `may_ask` the user may be asked on the terminal;
     /// without it, a question is an error.
     fn connect(&self, may_ask: bool) -> Result<()>;

@@ -13,6 +13,7 @@ pub mod listed;
 pub mod machine;
 pub mod network;
 pub mod open;
+pub mod packed_program;
 mod random;
 pub mod retry;
 pub mod s3;

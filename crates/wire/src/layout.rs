@@ -85,6 +85,10 @@ impl StateFolder {
     pub fn ssh(&self) -> PathBuf {
         self.0.join("ssh")
     }
+    /// The compressed program, for other machines.
+    pub fn packed_program(&self) -> PathBuf {
+        self.0.join("packed")
+    }
     /// Tokens for Azure and facts about its clouds, mode 0700.
     pub fn azure(&self) -> PathBuf {
         self.0.join("azure")

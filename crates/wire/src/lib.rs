@@ -11,6 +11,7 @@ pub mod journal;
 pub mod layout;
 pub mod line;
 pub mod log_name;
+pub mod program;
 pub mod report;
 pub mod runner;
 pub mod site;

@@ -3,32 +3,16 @@
 
 use crate::frame;
 use crate::heartbeat::{Limited, Shared, SilenceLimit};
+use crate::program::OwnProgram;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use towline_core::transport::{Session, Transport};
 use towline_core::{Error, ErrorKind, Result};
 
 /// Written before the first frame, because a login shell may print text first.
 pub const GREETING: &[u8] = b"\0tow-line\0";
-
-/// This program, ready for upload to another machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnProgram {
-    pub path: PathBuf,
-    /// BLAKE3 of its bytes, as hexadecimal digits.
-    pub digest: String,
-}
-
-impl OwnProgram {
-    /// Its path in a stage folder.
-    pub fn place(&self, stage: &str) -> String {
-        format!("{stage}/bin/tow-{}", self.digest)
-    }
-}
 
 /// The first frame of the other side.
 pub trait Hello: DeserializeOwned {
@@ -71,21 +55,22 @@ impl Line {
         words: &[&str],
     ) -> Result<(Self, H)> {
         let is_ours = |hello: &H| hello.is_understood() && hello.program() == program.digest;
-        if let Some((line, hello)) = Self::try_open::<H>(transport, &program.place(stage), words)?
-            && is_ours(&hello)
-        {
-            return Ok((line, hello));
-        }
-        let unreadable = |error| {
-            Error::bug(format!("{} cannot be read", program.path.display())).source_error(error)
+        let try_open = || {
+            let opened = Self::try_open::<H>(transport, &program.place(stage), words)?;
+            Ok::<_, Error>(opened.filter(|(_, hello)| is_ours(hello)))
         };
-        let mut bytes = File::open(&program.path).map_err(unreadable)?;
-        transport
-            .put(&program.place(stage), &mut bytes, 0o700)
-            .map_err(|error| no_stage(error, transport.place(), stage))?;
-        match Self::try_open::<H>(transport, &program.place(stage), words)? {
-            Some((line, hello)) if is_ours(&hello) => Ok((line, hello)),
-            _ => Err(Error::unsupported(format!(
+        if let Some(opened) = try_open()? {
+            return Ok(opened);
+        }
+        let no_stage = |error| no_stage(error, transport.place(), stage);
+        let is_brought = program.bring_packed(transport, stage).map_err(no_stage)?;
+        if is_brought && let Some(opened) = try_open()? {
+            return Ok(opened);
+        }
+        program.bring(transport, stage).map_err(no_stage)?;
+        match try_open()? {
+            Some(opened) => Ok(opened),
+            None => Err(Error::unsupported(format!(
                 "tow was copied to {} and cannot run there",
                 transport.place()
             ))

@@ -12,7 +12,8 @@ use towline_snapshot::digest::Digest;
 use towline_snapshot::progress::{Progress, Reading};
 use towline_wire::daemon::Refusal;
 use towline_wire::frame;
-use towline_wire::line::{GREETING, Line, OwnProgram};
+use towline_wire::line::{GREETING, Line};
+use towline_wire::program::OwnProgram;
 use towline_wire::workspace::{
     Outcome, PROTOCOL, SCRATCH_VERB, ScratchHello, ScratchOrder, ScratchReply,
 };

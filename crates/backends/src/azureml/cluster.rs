@@ -24,7 +24,7 @@ use towline_core::plan::{Plan, Request};
 use towline_core::redact::SecretSet;
 use towline_core::{Error, ErrorKind, Result, RunId};
 use towline_wire::crew::keys;
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 
 /// A cluster of Azure ML. Calls block, so a caller that must not wait uses a thread.
 #[derive(Debug)]

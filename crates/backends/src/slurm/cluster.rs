@@ -18,7 +18,7 @@ use towline_core::transport::Transport;
 use towline_core::{Error, Result, RunId};
 use towline_slurm::step;
 use towline_wire::daemon::{PrivateSecrets, Refusal};
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 use towline_wire::site::{JobChange, SiteFacts, SiteReply, SiteRequest};
 use towline_wire::stage::{ENTER_VERB, ORDER_VERSION, Order, Sent};
 

@@ -3,7 +3,8 @@
 use super::config::SlurmSettings;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
-use towline_wire::line::{Line, OwnProgram};
+use towline_wire::line::Line;
+use towline_wire::program::OwnProgram;
 use towline_wire::site::{SITE_VERB, SiteHello, SiteReply, SiteRequest};
 
 /// How many blobs are sent before the first one is acknowledged: more than the other side leaves

@@ -10,7 +10,7 @@ use towline_core::quantity::Span;
 use towline_core::resolve::{Resolved, Shape};
 use towline_core::{Error, Result, suggest};
 use towline_slurm::script::{Batch, output_pattern};
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 use towline_wire::site::{JobChange, PartitionFacts, SiteFacts};
 use towline_wire::stage::HEAD_VERB;
 

@@ -20,7 +20,8 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use towline_core::transport::Transport;
 use towline_core::{Error, Result};
-use towline_wire::line::{Line, OwnProgram};
+use towline_wire::line::Line;
+use towline_wire::program::OwnProgram;
 
 /// Calls at once. Each call has a session of its own, and one ssh connection carries only so many.
 const MAX_SESSIONS: usize = 4;

@@ -75,6 +75,10 @@ impl Transport for LocalTransport {
         "this machine"
     }
 
+    fn is_this_machine(&self) -> bool {
+        true
+    }
+
     fn connect(&self, _: bool) -> Result<()> {
         Ok(())
     }

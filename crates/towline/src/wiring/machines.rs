@@ -8,9 +8,10 @@ use towline_core::{Error, Result};
 use towline_host::surroundings;
 use towline_io::far_folder::Route;
 use towline_io::machine::{LocalTransport, MAX_SOCKET_FOLDER_BYTES, SshTransport};
+use towline_io::packed_program::ProgramPacker;
 use towline_snapshot::digest::Digest;
 use towline_wire::layout::StateFolder;
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 
 pub(crate) fn home() -> Result<PathBuf> {
     surroundings::variable_os("HOME")
@@ -117,14 +118,24 @@ pub(crate) fn own_program(state: &StateFolder) -> Result<OwnProgram> {
         && let Some((known, digest)) = text.trim_end().split_once('\n')
         && known == mark
     {
-        return Ok(OwnProgram {
-            path,
-            digest: digest.to_owned(),
-        });
+        return Ok(with_packer(path, digest.to_owned(), state));
     }
     let digest = Digest::of(&std::fs::read(&path).map_err(failed)?).to_string();
     let _ = towline_host::filesystem::private_folder(state.root()).and_then(|()| {
         towline_host::once::replace(&note, format!("{mark}\n{digest}\n").as_bytes())
     });
-    Ok(OwnProgram { path, digest })
+    Ok(with_packer(path, digest, state))
+}
+
+fn with_packer(path: PathBuf, digest: String, state: &StateFolder) -> OwnProgram {
+    let packer = ProgramPacker {
+        path: path.clone(),
+        digest: digest.clone(),
+        folder: state.packed_program(),
+    };
+    OwnProgram {
+        path,
+        digest,
+        packer: Some(Arc::new(packer)),
+    }
 }

@@ -10,7 +10,7 @@ use towline_core::config::AzuremlConfig;
 use towline_core::transport::Transport;
 use towline_wire::cluster::NamedCluster;
 use towline_wire::layout::StateFolder;
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 
 #[derive(Debug, Clone)]
 pub(crate) struct OwnMeans {

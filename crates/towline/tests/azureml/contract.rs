@@ -25,7 +25,7 @@ use towline_snapshot::digest::Digest;
 use towline_testkit::Home;
 use towline_testkit::aml::Aml;
 use towline_testkit::contract::{self, Subject};
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
@@ -100,7 +100,11 @@ fn cluster(aml: &Aml, flavour: &str, folder: &Path) -> AzureCluster {
     AzureCluster::new(
         config,
         Arc::new(cloud(aml, folder)),
-        OwnProgram { path, digest },
+        OwnProgram {
+            path,
+            digest,
+            packer: None,
+        },
         Remembered::in_memory(),
     )
 }

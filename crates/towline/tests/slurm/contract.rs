@@ -20,7 +20,7 @@ use towline_testkit::Home;
 use towline_testkit::contract::{self, Subject};
 use towline_testkit::real::Slurm;
 use towline_testkit::real::slurm::Options;
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
@@ -74,7 +74,11 @@ fn connected(slurm: &Slurm, folder: &Path) -> SlurmCluster {
     SlurmCluster::new(
         config,
         Arc::new(transport),
-        OwnProgram { path, digest },
+        OwnProgram {
+            path,
+            digest,
+            packer: None,
+        },
         Remembered::in_memory(),
     )
 }

@@ -5,7 +5,7 @@ use towline_core::RunId;
 use towline_core::cluster::LogSource;
 use towline_wire::crew::{self, keys};
 use towline_wire::layout::{self, StateFolder};
-use towline_wire::line::OwnProgram;
+use towline_wire::program::OwnProgram;
 use towline_wire::log_name::LogName;
 use towline_wire::stage::{self, Holder, Record, StageFolder};
 use towline_wire::{daemon, site, tunnel, workspace};
@@ -62,6 +62,7 @@ fn files_of_the_state_folder() {
                 "clusters/%c3%bc%2f%2e%20x.facts.json",
             ),
             (state.ssh(), "ssh"),
+            (state.packed_program(), "packed"),
             (state.azure(), "azure"),
             (state.tunnels(), "tunnels"),
             (state.tunnel("box"), "tunnels/box"),
@@ -108,6 +109,7 @@ fn files_of_a_stage_folder() {
     let own = OwnProgram {
         path: PathBuf::from("/usr/bin/tow"),
         digest: "abc".to_owned(),
+        packer: None,
     };
     assert_eq!(own.place("/stage"), "/stage/bin/tow-abc");
     let folder = stage.run(&id);
