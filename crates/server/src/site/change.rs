@@ -3,11 +3,29 @@
 use super::Site;
 use towline_core::cluster::RunRef;
 use towline_core::{Error, Result, RunId};
-use towline_slurm::parse::ids::Part;
 use towline_slurm::parse::queue::QueueRow;
-use towline_slurm::state;
+use towline_slurm::parse::tasks;
+use towline_slurm::state::{self, Native};
 use towline_wire::daemon::Refusal;
 use towline_wire::site::JobChange;
+
+/// One job or several tasks of an array, and the runs that they are.
+struct Waiting<'r> {
+    job: u32,
+    tasks: Vec<u32>,
+    runs: Vec<&'r RunRef>,
+}
+
+impl Waiting<'_> {
+    /// In Slurm's words. A task that runs already is never addressed: a command for the whole
+    /// array would reach it too.
+    fn address(&self) -> String {
+        if self.tasks.is_empty() {
+            return self.job.to_string();
+        }
+        format!("{}_[{}]", self.job, tasks::list(&self.tasks))
+    }
+}
 
 impl Site {
     /// Changes the jobs of these runs. Returns those that Slurm refuses to change.
@@ -19,35 +37,70 @@ impl Site {
         // By name, because a controller that forgot a job gives its id to another.
         let rows = self.queue_of(runs.iter().map(|far| &far.submission))?;
         let mut refused = Vec::new();
-        let mut whole: Vec<u32> = Vec::new();
+        let mut all: Vec<Waiting<'_>> = Vec::new();
         for far in runs {
-            let answer = match waiting(&rows, far) {
-                Ok(row) if has_all(row, runs) => {
-                    // One command for all tasks of an array that wait.
-                    if whole.contains(&row.id.job) {
-                        continue;
-                    }
-                    whole.push(row.id.job);
-                    self.slurm.change(&row.id.job.to_string(), change)
+            let row = match waiting(&rows, far) {
+                Ok(row) => row,
+                Err(error) => {
+                    refused.push((far.run.clone(), Refusal::from(&error)));
+                    continue;
                 }
-                Ok(row) => {
-                    let job = far.task.map_or_else(
-                        || row.id.job.to_string(),
-                        |task| format!("{}_{task}", row.id.job),
-                    );
-                    self.slurm.change(&job, change)
-                }
-                Err(error) => Err(error),
             };
-            match answer {
+            // One command for all tasks of an array.
+            let place = all.iter().position(|one| one.job == row.id.job);
+            let place = place.unwrap_or_else(|| {
+                all.push(Waiting {
+                    job: row.id.job,
+                    tasks: Vec::new(),
+                    runs: Vec::new(),
+                });
+                all.len() - 1
+            });
+            all[place].tasks.extend(far.task);
+            all[place].runs.push(far);
+        }
+        for one in &all {
+            match self.slurm.change(&one.address(), change) {
                 Err(error) if error.kind() == towline_core::ErrorKind::Unreachable => {
                     return Err(error);
                 }
-                Err(error) => refused.push((far.run.clone(), Refusal::from(&error))),
+                Err(error) => refused.extend(
+                    one.runs
+                        .iter()
+                        .map(|far| (far.run.clone(), Refusal::from(&error))),
+                ),
                 Ok(()) => {}
             }
         }
+        if matches!(change, JobChange::Hold) {
+            refused.extend(self.began_meanwhile(&all)?);
+        }
         Ok(refused)
+    }
+
+    /// The runs that began before Slurm held them. A job that runs and is held would not begin
+    /// again after a preemption, so it is released.
+    fn began_meanwhile(&self, held: &[Waiting<'_>]) -> Result<Vec<(RunId, Refusal)>> {
+        let runs = || held.iter().flat_map(|one| one.runs.iter().copied());
+        if runs().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let rows = self.queue_of(runs().map(|far| &far.submission))?;
+        let mut began = Vec::new();
+        for far in runs() {
+            let open = super::observe::rows_of(&rows, far);
+            let mut open = open.filter(|row| !state::native(&row.state).is_ended());
+            let Some(row) = open.find(|row| state::native(&row.state) == Native::Running) else {
+                continue;
+            };
+            let job = far.task.map_or_else(
+                || row.id.job.to_string(),
+                |task| format!("{}_{task}", row.id.job),
+            );
+            self.slurm.change(&job, &JobChange::Release)?;
+            began.push((far.run.clone(), Refusal::from(&runs_already(far))));
+        }
+        Ok(began)
     }
 }
 
@@ -62,19 +115,11 @@ fn waiting<'r>(rows: &'r [QueueRow], far: &RunRef) -> Result<&'r QueueRow> {
         )));
     };
     match state::native(&row.state) {
-        state::Native::Waiting => Ok(row),
-        _ => Err(Error::conflict(format!("{} runs already", far.run))),
+        Native::Waiting => Ok(row),
+        _ => Err(runs_already(far)),
     }
 }
 
-/// Whether a row of the queue is the rest of an array, all of which is to be changed.
-fn has_all(row: &QueueRow, runs: &[RunRef]) -> bool {
-    let Part::Tasks(tasks) = &row.id.part else {
-        return false;
-    };
-    let asked = |task: u32| {
-        runs.iter()
-            .any(|far| far.task == Some(task) && far.submission.as_str() == row.name)
-    };
-    tasks.numbers().all(asked)
+fn runs_already(far: &RunRef) -> Error {
+    Error::conflict(format!("{} runs already", far.run))
 }

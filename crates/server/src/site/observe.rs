@@ -1,24 +1,22 @@
 //! Reports runs: from their records, and from one query to the scheduler for all of them. Settles
 //! runs that died without an end record on the way.
 
+mod queue;
 mod settling;
 mod telling;
 
-use super::settle::{Truth, believed};
 use super::{Site, failed};
+use queue::Queue;
+pub(super) use queue::rows_of;
 use settling::SeenFacts;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::{Duration, Instant};
 use towline_core::cluster::{AttemptReport, Observed, RunRef, RunReport};
-use towline_core::state::Native;
 use towline_core::{Error, Result, RunId};
 use towline_runner::far::records::{self, Due, Records};
-use towline_slurm::parse::accounting::AccountingRow;
 use towline_slurm::parse::config::Config;
-use towline_slurm::parse::hosts::expand;
-use towline_slurm::parse::ids::{JobId, Part};
 use towline_slurm::parse::queue::{QueueRow, Which};
-use towline_slurm::state::{self, ExitPair};
+use towline_slurm::state;
 
 /// How long a fact must stay the same before it is believed, because a scheduler that has just
 /// started does not know its jobs yet.
@@ -45,12 +43,6 @@ enum Left {
     SubmitAgain,
     /// It is settled if its facts are still the same after this time.
     SettlesAfter(Duration),
-}
-
-/// The scheduler's answers, as far as it was asked.
-struct Queue {
-    rows: Vec<QueueRow>,
-    accounted: Vec<AccountingRow>,
 }
 
 impl Site {
@@ -218,84 +210,5 @@ impl Site {
             native,
             state: None,
         })
-    }
-}
-
-/// The rows of a run: by the job's name, which is the submission's id.
-pub(super) fn rows_of<'q, 'f>(
-    rows: &'q [QueueRow],
-    far: &'f RunRef,
-) -> impl Iterator<Item = &'q QueueRow> + use<'q, 'f> {
-    let task = |row: &QueueRow, task: u32| {
-        row.id.covers(&JobId {
-            job: row.id.job,
-            part: Part::Task(task),
-            step: None,
-        })
-    };
-    rows.iter().filter(move |row| {
-        row.name == far.submission.as_str() && far.task.is_none_or(|number| task(row, number))
-    })
-}
-
-impl Queue {
-    fn row(&self, far: &RunRef) -> Option<&QueueRow> {
-        // If a lost answer led to several jobs, the living one counts; else the last.
-        let rank = |row: &&QueueRow| {
-            let life = match state::native(&row.state) {
-                state::Native::Running => 3,
-                state::Native::Waiting => 2,
-                state::Native::Unknown(_) => 1,
-                state::Native::Ended(_) => 0,
-            };
-            (life, row.id.job)
-        };
-        rows_of(&self.rows, far).max_by_key(rank)
-    }
-
-    fn native(&self, far: &RunRef) -> Option<Native> {
-        let row = self.row(far)?;
-        Some(Native {
-            id: far.task.map_or_else(
-                || row.id.job.to_string(),
-                |task| format!("{}_{task}", row.id.job),
-            ),
-            word: row.state.clone(),
-            reason: row.reason.clone().unwrap_or_default(),
-            hosts: expand(&row.nodes).unwrap_or_default(),
-            start: row
-                .start
-                .filter(|_| state::native(&row.state) == state::Native::Waiting),
-            url: None,
-        })
-    }
-
-    fn truth(&self, far: &RunRef) -> Truth {
-        let controller = self
-            .row(far)
-            .map(|row| read(&row.state, ExitPair::default(), row.reason.as_deref()));
-        let mut mine: Vec<&AccountingRow> = self
-            .accounted
-            .iter()
-            .filter(|row| row.name == far.submission.as_str() && row.id.step.is_none())
-            .filter(|row| far.task.is_none_or(|task| row.id.part == Part::Task(task)))
-            .collect();
-        mine.sort_by_key(|row| (row.id.job, row.start, row.submitted));
-        believed(
-            controller,
-            mine.last()
-                .map(|row| read(&row.state, row.exit, row.reason.as_deref())),
-        )
-    }
-}
-
-fn read(word: &str, exit: ExitPair, reason: Option<&str>) -> Truth {
-    match state::native(word) {
-        state::Native::Waiting => Truth::Waiting,
-        state::Native::Running => Truth::Running,
-        state::Native::Unknown(_) => Truth::Unknown,
-        state::Native::Ended(_) => {
-            Truth::Ended(state::ending(word, exit, reason).unwrap_or_default())
-        }
     }
 }

@@ -83,6 +83,21 @@ impl TaskSet {
     }
 }
 
+/// Task numbers as a list that Slurm reads, without brackets: `1,3,5-9`.
+pub fn list(numbers: &[u32]) -> String {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let parts = sorted.chunk_by(|one, next| one + 1 == *next);
+    let words: Vec<String> = parts
+        .map(|part| match part {
+            [one] => one.to_string(),
+            many => format!("{}-{}", many[0], many[many.len() - 1]),
+        })
+        .collect();
+    words.join(",")
+}
+
 fn range(part: &str) -> Option<(u32, u32, u32)> {
     let (ends, step) = match part.split_once(':') {
         Some((ends, step)) => (ends, number(step)?),
@@ -104,6 +119,17 @@ fn number(text: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_list_that_is_written_is_read_as_the_same_numbers() {
+        assert_eq!(list(&[9, 1, 3, 5, 6, 7, 8, 3]), "1,3,5-9");
+        assert_eq!(list(&[]), "");
+        let mut numbers = vec![0, 2, 3, 4, 10, 4_000_000];
+        let read = TaskSet::read(&list(&numbers)).expect("a list");
+        assert_eq!(read.numbers().collect::<Vec<_>>(), numbers);
+        numbers.reverse();
+        assert_eq!(list(&numbers), "0,2-4,10,4000000");
+    }
 
     fn numbers(text: &str) -> Vec<u32> {
         TaskSet::read(text).expect(text).numbers().collect()

@@ -32,6 +32,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
 pub(super) fn text(changed: &Changed, done: &str) -> String {
     super::lines(&changed.changed, |run| format!("{run} {done}"))
         + &super::lines(&changed.unchanged, |run| {
-            format!("{} unchanged: {}", run.id, run.why)
+            // The reason may begin with the id.
+            let why = run.why.strip_prefix(run.id.as_str());
+            let why = why.map_or_else(|| run.why.clone(), |rest| format!("it{rest}"));
+            format!("{} unchanged: {why}", run.id)
         })
 }

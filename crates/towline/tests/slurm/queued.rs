@@ -6,10 +6,13 @@ use towline_testkit::real::slurm::Options;
 impl Lab {
     /// A field of the job's record: `TimeLimit`, `QOS`.
     fn field(&self, run: &str, name: &str) -> String {
-        let job = self.job_of(run);
+        self.field_of(&self.job_of(run), name)
+    }
+
+    fn field_of(&self, job: &str, name: &str) -> String {
         let record = self
             .slurm()
-            .root("login", ["scontrol", "show", "job", "-o", &job]);
+            .root("login", ["scontrol", "show", "job", "-o", job]);
         let record = record.ok().stdout;
         let key = format!("{name}=");
         let mut words = record.split_whitespace();
@@ -83,6 +86,20 @@ fn of_a_sweep_some_tasks_or_all_that_wait_are_held() {
     let all = lab.tow(["hold", &sweep, "--json"]).ok().json();
     assert_eq!(all["changed"].as_array().unwrap().len(), 3, "{all}");
     assert_eq!(all["unchanged"][0]["id"], run(1).as_str(), "{all}");
+    // The task that runs is in the same array, and feels nothing of it.
+    let of_task = |number: u32, name: &str| {
+        let task = format!("{}_{number}", lab.job_of(&run(1)));
+        lab.field_of(&task, name)
+    };
+    assert_eq!(of_task(2, "Reason"), "JobHeldUser");
+    assert_ne!(of_task(1, "Reason"), "JobHeldUser");
+    let limit = of_task(1, "TimeLimit");
+    lab.tow(["edit", &sweep, "--time", "7m"]).ok();
+    assert_eq!(of_task(2, "TimeLimit"), "00:07:00");
+    assert_eq!(of_task(1, "TimeLimit"), limit);
+    let said = lab.tow(["hold", &sweep]).ok().stdout;
+    let runs_already = format!("{} unchanged: it runs already", run(1));
+    assert!(said.contains(&runs_already), "{said}");
     lab.tow(["abort", &run(1), "--wait"]).ok();
     lab.tow(["resume", &run(3)]).ok();
     assert_eq!(lab.ended(&run(3))["state"], "succeeded");
