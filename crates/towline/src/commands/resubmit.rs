@@ -1,5 +1,8 @@
 //! `tow resubmit`: submits a run again.
 
+mod order;
+
+use super::submit::after::hint as order_hint;
 use super::submit::machines::check_choice;
 use super::{Report, abort};
 use crate::context::Context;
@@ -37,6 +40,7 @@ use towline_wire::report::resubmit::{Repeat, Resubmitted};
   tow resubmit 60ce --to lab     on another cluster
   tow resubmit @ --tier premium  where nobody evicts it
   tow resubmit @ --instance-type ND96isr_H100_v5    on other machines
+  tow resubmit 60ce 91ab         two, in the order that the old ones had (`--after`)
   tow resubmit 60ce --failed     of a sweep, what failed and not what you cancelled
   tow resubmit 60ce --all        of a sweep, every run")]
 pub(crate) struct Args {
@@ -58,6 +62,8 @@ pub(crate) struct Args {
     /// Use another kind of machine, in the cluster's own word.
     #[arg(long, value_name = "TYPE")]
     instance_type: Option<String>,
+    #[command(flatten)]
+    order: order::OrderArgs,
     /// Only runs that failed or are lost, not those that were cancelled.
     #[arg(long, conflicts_with = "all")]
     failed: bool,
@@ -68,17 +74,20 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
-    let targets = args
+    let mut targets = args
         .runs
         .iter()
         .map(|text| history.find_to_change(text))
         .collect::<Result<Vec<_>>>()?;
+    // A run can only wait for an older one, so the older one has its new id first.
+    targets.sort_by_key(|target| target.runs().iter().map(|run| run.created).min());
     let mut prepared = Vec::new();
     // Every plan is made before any old run is touched: a refusal changes nothing.
     for target in targets {
-        prepared.push(prepare(context, args, &history, target)?);
+        let again = prepare(context, args, &history, target, &prepared)?;
+        prepared.push(again);
     }
-    let mut rows = Vec::new();
+    let (mut rows, mut orders) = (Vec::new(), Vec::new());
     for Again {
         target,
         runs,
@@ -95,6 +104,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         }
         crash::pass("client.resubmit.cancelled");
         send(context, &mut new)?;
+        if !new.plan.after.is_empty() {
+            orders.push(format!("{}: {}", new.plan.id.short(), order_hint(&new.plan)));
+        }
         rows.push(Repeat {
             from: target.id().clone(),
             id: new.plan.id.clone(),
@@ -109,7 +121,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
     let done = format!("submitted all the same: {}", ids.join(" "));
     let answer = Resubmitted { resubmitted: rows };
-    Ok(Report::of(&answer, text).hint(hint).done(done))
+    let report = Report::of(&answer, text).done(done);
+    let report = orders.into_iter().fold(report, Report::hint);
+    Ok(report.hint(hint))
 }
 
 fn text(answer: &Resubmitted) -> String {
@@ -124,7 +138,13 @@ struct Again {
 }
 
 /// Makes the plan. The old runs are not touched yet.
-fn prepare(context: &Context, args: &Args, history: &History, target: Target) -> Result<Again> {
+fn prepare(
+    context: &Context,
+    args: &Args,
+    history: &History,
+    target: Target,
+    others: &[Again],
+) -> Result<Again> {
     let again = chosen(context, history, &target, args)?;
     let submission = history.submission_of(&again[0].id)?.ok_or_else(|| {
         Error::not_found(format!("the job of {} is not in the history", target.id()))
@@ -162,7 +182,9 @@ fn prepare(context: &Context, args: &Args, history: &History, target: Target) ->
         job.resources.instance_type.clone_from(&args.instance_type);
     }
     let origin = origin_for(context, args, &target, &plan, &cluster)?;
-    let new = plan_for(context, job, &cluster, args.gpus, origin)?;
+    let after = args.order.runs_before(context, history, &plan, others)?;
+    let mut new = plan_for(context, job, &cluster, args.gpus, origin)?;
+    new.plan.after = after;
     reach(&new)?;
     Ok(Again {
         target,

@@ -1,6 +1,6 @@
 //! `tow submit` and `tow run`.
 
-mod after;
+pub(crate) mod after;
 pub(super) mod machines;
 
 use super::{Report, logs};
@@ -186,8 +186,7 @@ fn submitted_report(context: &Context, plan: &Plan) -> Result<Report> {
         )));
     }
     if !plan.after.is_empty() {
-        let before: Vec<String> = plan.after.iter().map(ToString::to_string).collect();
-        report = report.hint(format!("it begins after {}", before.join(", ")));
+        report = report.hint(after::hint(plan));
     }
     let look = if plan.job.holds_for_ssh() {
         format!("when it runs: tow ssh {short}")

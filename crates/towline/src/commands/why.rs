@@ -1,6 +1,7 @@
 //! `tow why`: explains why a run waits or failed, and what to do next.
 
 mod advice;
+mod order;
 mod queued;
 mod sweep;
 
@@ -66,7 +67,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         Phase::Ended(Outcome::Cancelled) if is_dependency(&record) => Why {
             summary: format!("it never started: {}", ending_text(&record)),
             reason: Some(Cause::Dependency.word()),
-            next_step: Some(again(&history, &record)?),
+            next_step: match order::next_step(&history, &record)? {
+                Some(step) => Some(step),
+                None => Some(again(&history, &record)?),
+            },
             ..begin(&record)
         },
         Phase::Ended(Outcome::Cancelled) => Why {

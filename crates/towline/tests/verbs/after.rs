@@ -79,6 +79,9 @@ fn a_run_that_can_no_longer_begin_is_cancelled_and_so_are_those_after_it() {
     let why = home.tow(["why", &third]).ok().stdout;
     let never = format!("it never started: {} was cancelled", short(&second));
     assert!(why.contains(&never), "{why}");
+    let all = [&first, &second, &third].map(|run| short(run)).join(" ");
+    let step = format!("tow why {} tells the cause; once it is mended: tow resubmit {all}", short(&first));
+    assert!(why.contains(&step), "{why}");
     assert!(
         home.tow(["ps"])
             .ok()
@@ -200,4 +203,63 @@ fn a_run_that_waits_for_another_can_be_aborted() {
     assert_eq!(home.show(&second)["reason"], "by_user");
     home.tow(["abort", &holder]).ok();
     assert_eq!(home.tow(["wait", &third]).code, 0);
+}
+
+#[test]
+fn what_is_submitted_again_keeps_its_order() {
+    let home = home_with_gpus();
+    let first = gated(&home, "go", 7);
+    let second = submit_after(&home, &first, "cat made");
+    let third = submit_after(&home, &format!("{second}:ended"), "true");
+    home.write("go", "");
+    assert_eq!(home.tow(["wait", &third]).code, 0);
+    let before = |run: &str| {
+        let after = home.show(run)["after"].clone();
+        after[0]["run"].as_str().map(str::to_owned)
+    };
+    // Alone it would never begin. That changes nothing.
+    let refused = home.tow(["resubmit", &second]);
+    assert_eq!(refused.code, 123, "{refused:?}");
+    let hint = format!("tow resubmit {} {}", short(&first), short(&second));
+    for words in ["will never have succeeded: 1 failed", "--now", &hint] {
+        assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    }
+    assert_eq!(runs(&home, &[]).len(), 3);
+    // Together, in whatever order they are named, the new second waits for the new first.
+    std::fs::remove_file(home.project().join("go")).expect("removed");
+    home.write("made", "by the first\n");
+    let again = home.tow(["resubmit", &second, &third, &first]).ok();
+    let ids: Vec<String> = again.stdout.lines().map(str::to_owned).collect();
+    let [new_first, new_second, new_third] = &ids[..] else {
+        panic!("{again:?}");
+    };
+    assert_eq!(before(new_second).as_ref(), Some(new_first));
+    assert_eq!(before(new_third).as_ref(), Some(new_second));
+    let said = format!("{}: it begins after {}", short(new_second), short(new_first));
+    assert!(again.stderr.contains(&said), "{}", again.stderr);
+    home.write("go", "");
+    assert_eq!(home.tow(["wait", new_third]).code, 0);
+    assert_eq!(home.state_of(new_second), "cancelled");
+    // Another run to wait for, and none.
+    let good = ended(&home, &["true"]);
+    let other = home.tow(["resubmit", "--after", &good, &second]).ok().id();
+    assert_eq!(home.tow(["wait", &other]).code, 0);
+    assert_eq!(home.tow(["logs", &other]).ok().stdout, "by the first\n");
+    let now = home.tow(["resubmit", "--now", &second]).ok().id();
+    assert_eq!(home.tow(["wait", &now]).code, 0);
+    // What held once holds again: the third began after any end of the second.
+    let same = home.tow(["resubmit", &third]).ok().id();
+    assert_eq!(home.tow(["wait", &same]).code, 0);
+}
+
+#[test]
+fn a_run_for_failures_only_is_not_advised_to_spoil_what_succeeded() {
+    let home = home();
+    let good = gated(&home, "go", 0);
+    let clean_up = submit_after(&home, &format!("{good}:failed"), "true");
+    home.write("go", "");
+    assert_eq!(home.tow(["wait", &clean_up]).code, 143);
+    let why = home.tow(["why", &clean_up]).ok().stdout;
+    let step = format!("tow resubmit --now {} begins it all the same", short(&clean_up));
+    assert!(why.contains(&step), "{why}");
 }
