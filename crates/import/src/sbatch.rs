@@ -339,21 +339,6 @@ fn body(
     {
         return Err(wrong(top, "the script has no command"));
     }
-    let nodes = job
-        .get("resources")
-        .and_then(|resources| resources.get("nodes"))
-        .and_then(Node::text);
-    if nodes.is_some_and(|nodes| nodes != "1")
-        && lines.iter().any(|(_, line)| {
-            line.split_whitespace()
-                .any(|option_text| option_text == "srun")
-        })
-    {
-        converted.report.warn(
-            "on several nodes Towline's runner is a step of the job and has all of it: `srun` in \
-                the script waits for that for ever, `srun --overlap` does not",
-        );
-    }
     if let Some(folder) = start_folder {
         lines.insert(1, (1, format!("cd {}", shell_words::quoted(&folder))));
     }

@@ -186,7 +186,7 @@ impl Work<'_> {
                 "`--ntasks={ranks}` without `--nodes`: all of it is asked for on one node"
             ));
         }
-        self.report_tasks(&task_options, count, ranks, cpus_per_task);
+        self.report_tasks(&task_options, count, (tasks, ranks), cpus_per_task);
         Ok(())
     }
 
@@ -219,54 +219,47 @@ impl Work<'_> {
         }
     }
 
-    /// Reports the numbers of tasks. On one node they are passed on for the script's own `srun`,
-    /// because Towline starts nothing by `srun` there. On several nodes they are left out: Towline's
-    /// runner is the one task of each node and needs all of its CPUs.
+    /// Passes the numbers of tasks on, for the script's own `srun`: Towline's runner leaves the
+    /// job's resources to it, and shows it what `sbatch` was told.
     fn report_tasks(
         &mut self,
         task_options: &[Given],
         nodes: u32,
-        ranks: u32,
+        (tasks, ranks): (Option<u32>, u32),
         cpus_per_task: Option<u32>,
     ) {
-        let cpus = cpus_per_task.map_or(String::new(), |cpus| format!(" --cpus-per-task={cpus}"));
         for given in task_options {
             let (key, report) = (format!("--{}", given.name), &mut self.converted.report);
             match (ranks, given.name.as_str()) {
                 (1, "cpus-per-task") => report.mapped(key, &given.at, "resources.cpus_per_node"),
                 (1, _) => report.not_needed(key, &given.at, "Towline starts one task per node"),
-                _ if nodes == 1 => report.mapped(
+                _ => report.mapped(
                     key,
                     &given.at,
                     "resources.native, for `srun` in \
                     the script, and resources.cpus_per_node",
                 ),
-                _ => report.not_mapped(
-                    key,
-                    &given.at,
-                    format!(
-                        "it counts for resources.cpus_per_node alone; `srun` in the script starts \
-                            one task per node: write `srun --overlap --ntasks={} \
-                                --ntasks-per-node={ranks}{cpus} …`, or `launch: {ranks}` and the \
-                                    command without `srun`",
-                        ranks.saturating_mul(nodes)
-                    ),
-                ),
             }
         }
-        if let Some(first) = task_options.first().filter(|_| nodes == 1 && ranks > 1) {
-            // Both, because Towline's own option gives all CPUs of the node to one task.
-            for line in [
-                format!("--ntasks-per-node={ranks}"),
-                format!("--cpus-per-task={}", cpus_per_task.unwrap_or(1)),
-            ] {
-                self.native.push(quoted(&line, &first.at));
-            }
-            self.converted.report.warn(format!(
-                "the script runs once, and its `srun` starts \
-                {ranks} tasks. To have Towline start them: `launch: {ranks}`, the command without \
-                    `srun`, and both numbers taken out of `resources.native`"
-            ));
+        let Some(first) = task_options.first().filter(|_| ranks > 1) else {
+            return;
+        };
+        let all = ranks.saturating_mul(nodes);
+        let uneven = tasks.filter(|tasks| *tasks != all);
+        // CPUs too, because Towline's own option gives all those of the node to one task.
+        let lines = [
+            uneven.map(|tasks| format!("--ntasks={tasks}")),
+            Some(format!("--ntasks-per-node={ranks}")),
+            Some(format!("--cpus-per-task={}", cpus_per_task.unwrap_or(1))),
+        ];
+        for line in lines.into_iter().flatten() {
+            self.native.push(quoted(&line, &first.at));
         }
+        self.converted.report.warn(format!(
+            "the script runs once, and its `srun` starts \
+            {} tasks. To have Towline start them: `launch: {ranks}`, the command without \
+                `srun`, and these numbers taken out of `resources.native`",
+            uneven.unwrap_or(all)
+        ));
     }
 }

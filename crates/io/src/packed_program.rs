@@ -31,9 +31,8 @@ impl Packer for ProgramPacker {
         if let Ok(bytes) = fs::read(&kept) {
             return Ok(Some(bytes));
         }
-        let unreadable = |error: io::Error| {
-            Error::bug("this program cannot be read").source_error(error)
-        };
+        let unreadable =
+            |error: io::Error| Error::bug("this program cannot be read").source_error(error);
         if fs::metadata(&self.path).map_err(unreadable)?.len() > MAX_PROGRAM_BYTES {
             return Ok(None);
         }
@@ -111,7 +110,11 @@ mod tests {
             let python = "import lzma,sys; \
                           sys.stdout.buffer.write(lzma.open(sys.stdin.buffer).read())";
             for words in [&["xz", "-dc"][..], &["python3", "-c", python]] {
-                assert!(unpacked(words, &packed) == bytes, "{words:?} of {}", bytes.len());
+                assert!(
+                    unpacked(words, &packed) == bytes,
+                    "{words:?} of {}",
+                    bytes.len()
+                );
             }
         }
     }

@@ -7,6 +7,9 @@ const RESTARTS: &str = "SLURM_RESTART_COUNT";
 const TASK: &str = "SLURM_ARRAY_TASK_ID";
 const HOSTS: &str = "SLURM_JOB_NODELIST";
 const CPUS_PER_TASK: &str = "SLURM_CPUS_PER_TASK";
+/// Those of the job on the node of its batch process.
+const CPUS_ON_NODE: &str = "SLURM_CPUS_ON_NODE";
+const TASKS_PER_NODE: &str = "SLURM_NTASKS_PER_NODE";
 /// The number of a node in its step, from 0.
 pub const NODE: &str = "SLURM_NODEID";
 /// All of them begin with this.
@@ -28,7 +31,8 @@ pub struct Job {
     pub hosts: Option<String>,
     /// The number of this node in its step.
     pub node: Option<u32>,
-    pub cpus_per_task: Option<String>,
+    /// The CPUs that the one process of a step gets on each node, if they have to be named.
+    pub cpus_per_node: Option<String>,
     /// The numbers of the job's GPUs on this node.
     pub gpus: Vec<u32>,
 }
@@ -46,7 +50,10 @@ impl Job {
             task: number(TASK),
             hosts: lookup(HOSTS),
             node: number(NODE),
-            cpus_per_task: lookup(CPUS_PER_TASK),
+            cpus_per_node: match number(TASKS_PER_NODE) {
+                Some(2..) => lookup(CPUS_ON_NODE),
+                _ => lookup(CPUS_PER_TASK),
+            },
             gpus: gpus.iter().flat_map(|list| numbers(list)).collect(),
         }
     }
@@ -92,7 +99,17 @@ mod tests {
         assert_eq!((start.job.as_str(), start.restarts), ("36", 3));
         assert_eq!((job.task, job.node), (Some(2), Some(1)));
         assert_eq!(job.hosts.as_deref(), Some("c[1-2]"));
-        assert_eq!(job.cpus_per_task.as_deref(), Some("8"));
+        assert_eq!(job.cpus_per_node.as_deref(), Some("8"));
+    }
+
+    #[test]
+    fn a_job_of_several_tasks_per_node_gives_all_its_cpus_to_one_process() {
+        let job = job(&[
+            ("SLURM_CPUS_PER_TASK", "2"),
+            ("SLURM_NTASKS_PER_NODE", "4"),
+            ("SLURM_CPUS_ON_NODE", "8"),
+        ]);
+        assert_eq!(job.cpus_per_node.as_deref(), Some("8"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod script;
 pub mod state;
 pub mod step;
 pub mod submit;
+pub mod task_layout;
 
 #[cfg(test)]
 mod recorded;

@@ -11,7 +11,7 @@ fn script(lines: &[&str], body: &str) -> Imported {
 }
 
 #[test]
-fn numbers_of_tasks_are_told_with_what_to_do() {
+fn numbers_of_tasks_are_passed_on_to_the_script_s_own_srun() {
     let all = script(
         &[
             "-N 2 --ntasks-per-node=4",
@@ -25,28 +25,26 @@ fn numbers_of_tasks_are_told_with_what_to_do() {
         &[
             ("resources/cpus_per_node", "32"),
             ("resources/gpus_per_node", "4"),
-            ("resources/native", "(none)"),
+            (
+                "resources/native",
+                "[\"--ntasks-per-node=4\", \"--cpus-per-task=8\"]",
+            ),
             ("launch", "once"),
         ],
     );
     let report = &all.reports[0];
     for key in ["--ntasks-per-node", "--cpus-per-task"] {
-        let said = says(&report.not_mapped, key);
-        assert!(
-            said.contains(
-                "`srun --overlap --ntasks=8 --ntasks-per-node=4 --cpus-per-task=8 \
-            …`, or `launch: 4`"
-            ),
-            "{key}: {report:#?}"
-        );
-        assert_eq!(says(&report.mapped, key), "(nothing)");
+        let said = says(&report.mapped, key);
+        assert!(said.starts_with("resources.native"), "{key}: {report:#?}");
+        assert_eq!(says(&report.not_mapped, key), "(nothing)");
     }
-    assert!(
-        warns(report, "`srun --overlap` does not")
-            && !everything(report).contains("as with `sbatch`"),
-        "{report:#?}"
+    assert!(warns(report, "its `srun` starts 8 tasks"), "{report:#?}");
+    let uneven = script(&["-N 2 -n 5"], "srun python x.py");
+    assert_eq!(
+        value(&uneven, "x.tow.yaml", "resources/native"),
+        "[\"--ntasks=5\", \"--ntasks-per-node=3\", \"--cpus-per-task=1\"]"
     );
-    // On one node only the script's own `srun` starts tasks.
+    assert!(warns(&uneven.reports[0], "its `srun` starts 5 tasks"));
     let all = script(&["-n 16 --exclusive", "-c 2"], "srun python x.py");
     assert_eq!(
         value(&all, "x.tow.yaml", "resources/native"),

@@ -67,6 +67,7 @@ fn guarded(task: &NodeTask, node: u32) -> io::Result<i32> {
         task.run.as_str(),
         &task.attempt.to_string(),
     ]);
+    super::scheduler::leave_step(&mut command);
     let status = command
         .env(super::HEAD_PID_VARIABLE, std::process::id().to_string())
         .stdin(Stdio::null())

@@ -11,13 +11,17 @@ use towline_core::reason::Ending;
 use towline_host::backoff::Backoff;
 use towline_slurm::job_variables::Job;
 use towline_slurm::parse::{hosts::expand, job};
-use towline_slurm::{own_job, step};
+use towline_slurm::{own_job, step, task_layout};
 
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(8);
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// What the scheduler's variables say of this job.
 fn this_job() -> Job {
-    Job::from(|name| std::env::var(name).ok())
+    Job::from(variable)
 }
 
 /// This start of this job, from the scheduler's variables.
@@ -69,14 +73,28 @@ pub(super) fn hosts() -> io::Result<Vec<String>> {
     }
 }
 
-/// The command that starts `own` once on each of `nodes` nodes.
+/// The command that starts `own` once on each of `nodes` nodes. It leaves room for `srun` in the
+/// job's own script.
 pub(super) fn on_each_node(nodes: u32, own: &[String]) -> Command {
     let mut command = command(&step::on_each_node(
         nodes,
-        this_job().cpus_per_task.as_deref(),
+        this_job().cpus_per_node.as_deref(),
     ));
-    command.args(own).stdin(Stdio::null());
     command
+        .args(own)
+        .envs(task_layout::for_step(variable))
+        .stdin(Stdio::null());
+    command
+}
+
+/// Gives a process of our step the environment of the batch job.
+pub(super) fn leave_step(command: &mut Command) {
+    for (name, value) in task_layout::for_ranks(variable) {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
 }
 
 /// Requeues this job: it is ended here and starts again, with all its time.

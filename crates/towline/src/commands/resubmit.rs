@@ -105,7 +105,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         crash::pass("client.resubmit.cancelled");
         send(context, &mut new)?;
         if !new.plan.after.is_empty() {
-            orders.push(format!("{}: {}", new.plan.id.short(), order_hint(&new.plan)));
+            orders.push(format!(
+                "{}: {}",
+                new.plan.id.short(),
+                order_hint(&new.plan)
+            ));
         }
         rows.push(Repeat {
             from: target.id().clone(),

@@ -13,6 +13,7 @@ mod hostile;
 mod images;
 mod lab;
 mod logs;
+mod own_srun;
 mod polite;
 mod preempt;
 mod queued;

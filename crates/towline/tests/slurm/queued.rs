@@ -88,7 +88,9 @@ fn of_a_sweep_some_tasks_or_all_that_wait_are_held() {
     assert_eq!(all["unchanged"][0]["id"], run(1).as_str(), "{all}");
     // The task that runs is in the same array, and feels nothing of it.
     let of_task = |number: u32, name: &str| {
-        let task = format!("{}_{number}", lab.job_of(&run(1)));
+        let job = lab.job_of(&sweep);
+        let array = job.split('_').next().unwrap_or_default();
+        let task = format!("{array}_{number}");
         lab.field_of(&task, name)
     };
     assert_eq!(of_task(2, "Reason"), "JobHeldUser");

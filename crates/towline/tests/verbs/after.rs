@@ -80,7 +80,10 @@ fn a_run_that_can_no_longer_begin_is_cancelled_and_so_are_those_after_it() {
     let never = format!("it never started: {} was cancelled", short(&second));
     assert!(why.contains(&never), "{why}");
     let all = [&first, &second, &third].map(|run| short(run)).join(" ");
-    let step = format!("tow why {} tells the cause; once it is mended: tow resubmit {all}", short(&first));
+    let step = format!(
+        "tow why {} tells the cause; once it is mended: tow resubmit {all}",
+        short(&first)
+    );
     assert!(why.contains(&step), "{why}");
     assert!(
         home.tow(["ps"])
@@ -235,7 +238,11 @@ fn what_is_submitted_again_keeps_its_order() {
     };
     assert_eq!(before(new_second).as_ref(), Some(new_first));
     assert_eq!(before(new_third).as_ref(), Some(new_second));
-    let said = format!("{}: it begins after {}", short(new_second), short(new_first));
+    let said = format!(
+        "{}: it begins after {}",
+        short(new_second),
+        short(new_first)
+    );
     assert!(again.stderr.contains(&said), "{}", again.stderr);
     home.write("go", "");
     assert_eq!(home.tow(["wait", new_third]).code, 0);
@@ -260,6 +267,9 @@ fn a_run_for_failures_only_is_not_advised_to_spoil_what_succeeded() {
     home.write("go", "");
     assert_eq!(home.tow(["wait", &clean_up]).code, 143);
     let why = home.tow(["why", &clean_up]).ok().stdout;
-    let step = format!("tow resubmit --now {} begins it all the same", short(&clean_up));
+    let step = format!(
+        "tow resubmit --now {} begins it all the same",
+        short(&clean_up)
+    );
     assert!(why.contains(&step), "{why}");
 }

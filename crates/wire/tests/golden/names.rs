@@ -5,8 +5,8 @@ use towline_core::RunId;
 use towline_core::cluster::LogSource;
 use towline_wire::crew::{self, keys};
 use towline_wire::layout::{self, StateFolder};
-use towline_wire::program::OwnProgram;
 use towline_wire::log_name::LogName;
+use towline_wire::program::OwnProgram;
 use towline_wire::stage::{self, Holder, Record, StageFolder};
 use towline_wire::{daemon, site, tunnel, workspace};
 

@@ -110,8 +110,8 @@ fn read(word: &str, exit: ExitPair, reason: Option<&str>) -> Truth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use towline_core::reason::Cause;
     use towline_core::RunId;
+    use towline_core::reason::Cause;
 
     fn row(part: Part, word: &str, nodes: &str) -> QueueRow {
         QueueRow {
@@ -144,7 +144,9 @@ mod tests {
             rows,
             accounted: Vec::new(),
         };
-        queue.truth(&RunRef::of(&RunId::try_from(run.to_owned()).expect("an id")))
+        queue.truth(&RunRef::of(
+            &RunId::try_from(run.to_owned()).expect("an id"),
+        ))
     }
 
     #[test]
@@ -152,9 +154,7 @@ mod tests {
         let sweep = "train-1795035427-c5245ebe";
         let task = |number: u32| format!("{sweep}-{number}");
         let gone = || row(Part::Whole, "CANCELLED", "");
-        let by_user = |truth: &Truth| {
-            matches!(truth, Truth::Ended(ending) if ending.cause == Some(Cause::ByUser))
-        };
+        let by_user = |truth: &Truth| matches!(truth, Truth::Ended(ending) if ending.cause == Some(Cause::ByUser));
         let all = truth(vec![gone()], &task(2));
         assert!(by_user(&all), "{all:?}");
         // A task that began has a row of its own.

@@ -12,7 +12,12 @@ use towline_engine::history::History;
 #[derive(Debug, clap::Args)]
 pub(super) struct OrderArgs {
     /// Begin after other runs than the old one did: RUN, RUN:failed or RUN:ended.
-    #[arg(long, value_name = "RUN", value_delimiter = ',', conflicts_with = "now")]
+    #[arg(
+        long,
+        value_name = "RUN",
+        value_delimiter = ',',
+        conflicts_with = "now"
+    )]
     after: Vec<String>,
     /// Wait for no run, even if the old one did.
     #[arg(long)]
