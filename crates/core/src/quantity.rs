@@ -17,7 +17,7 @@ pub struct Span(pub u64);
 pub enum QuantityError {
     #[error("`{0}` is not a size; write it like `600G` or `512M`")]
     Memory(String),
-    #[error("`{0}` is not a span of time; write it like `14d`, `2h30m` or `90s`")]
+    #[error("`{0}` is not a span of time; write it like `14d`, `2h30m`, `90s` or `01:30:00`")]
     Span(String),
     #[error("`{0}` is no time at all; the least is `1s`")]
     NoTime(String),
@@ -111,6 +111,9 @@ impl FromStr for Span {
         let wrong = || QuantityError::Span(text.to_owned());
         let too_long = || QuantityError::TooLong(text.to_owned());
         let trimmed = text.trim();
+        if trimmed.contains(':') {
+            return clock(trimmed).map(Self).ok_or_else(wrong);
+        }
         let mut total: u64 = 0;
         let mut digits = String::new();
         let mut last_unit = u64::MAX;
@@ -154,6 +157,26 @@ impl FromStr for Span {
         }
         Ok(Self(total))
     }
+}
+
+/// Seconds of `1-12:00:00` or `12:00:00`, as Slurm and clocks write them. `12:00` could be hours or
+/// minutes, so it is refused.
+fn clock(text: &str) -> Option<u64> {
+    let (days, time) = text.split_once('-').unwrap_or(("0", text));
+    let parts: Vec<&str> = time.split(':').collect();
+    let [hours, minutes, seconds] = parts[..] else {
+        return None;
+    };
+    let number = |part: &str| {
+        let is_number = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| part.parse::<u32>().ok())?.map(u64::from)
+    };
+    let (minutes, seconds) = (number(minutes)?, number(seconds)?);
+    if minutes > 59 || seconds > 59 {
+        return None;
+    }
+    let total = number(days)? * 86_400 + number(hours)? * 3_600 + minutes * 60 + seconds;
+    (1..=100 * 365 * 86_400).contains(&total).then_some(total)
 }
 
 impl fmt::Display for Span {
@@ -209,8 +232,8 @@ as_text!(
 );
 as_text!(
     Span,
-    "A span of time such as `14d`, `2h30m` or `90s`.",
-    "^([0-9]+[dD])?([0-9]+[hH])?([0-9]+[mM])?([0-9]+[sS])?$|^[0-9]+$"
+    "A span of time such as `14d`, `2h30m`, `90s` or `01:30:00`.",
+    "^([0-9]+[dD])?([0-9]+[hH])?([0-9]+[mM])?([0-9]+[sS])?$|^[0-9]+$|^([0-9]+-)?[0-9]+:[0-9]+:[0-9]+$"
 );
 
 #[cfg(test)]
@@ -254,6 +277,32 @@ mod tests {
             "-1h",
             "1w",
             "99999999999999999999d",
+        ] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_span_may_be_written_as_a_clock_shows_it() {
+        for (text, seconds) in [
+            ("01:00:00", 3_600),
+            ("1-12:00:30", 86_400 + 43_230),
+            ("00:00:01", 1),
+            ("100:00:00", 360_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Span(seconds)), "{text}");
+        }
+        for text in [
+            "10:00",
+            "1:60:00",
+            "00:00:00",
+            "1:2:3:4",
+            "::",
+            "-1:00:00",
+            "1-2",
+            "+1:00:00",
+            "99999999999:00:00",
+            "36501-00:00:00",
         ] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }

@@ -13,6 +13,7 @@ mod processes;
 mod reach;
 mod runs;
 mod scratch;
+mod usage;
 mod wiring;
 
 use std::ffi::OsString;

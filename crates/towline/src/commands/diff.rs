@@ -11,7 +11,7 @@ use towline_core::counts::PhaseCounts;
 use towline_core::record::RunRecord;
 use towline_core::resolve::Resolved;
 use towline_core::{Error, Result};
-use towline_engine::history::{History, Target};
+use towline_engine::history::{History, Submission, Target};
 use towline_wire::report::diff::{Diff, Difference};
 
 const SNAPSHOT: &str = "snapshot";
@@ -37,7 +37,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let one = history.find_to_read(&args.one)?;
     let other = history.find_to_read(&args.other)?;
-    let (mut left, mut right) = (facts(&history, &one)?, facts(&history, &other)?);
+    // Only runs of this machine inherit variables. Beside one that does not, each of them would be a
+    // row.
+    let both_inherit = inherits(&history, &one)? == inherits(&history, &other)?;
+    let facts = |target: &Target| facts(&history, target, both_inherit);
+    let (mut left, mut right) = (facts(&one)?, facts(&other)?);
     let code = code_diff(context, left.get(SNAPSHOT), right.get(SNAPSHOT))?;
     for (facts, rows) in [(&mut left, &code.one), (&mut right, &code.other)] {
         facts.extend(
@@ -131,12 +135,14 @@ fn short_ids(text: &str) -> String {
 }
 
 /// Everything that describes a run or a sweep, as flat facts.
-fn facts(history: &History, target: &Target) -> Result<BTreeMap<String, String>> {
-    let submission = history
-        .submission_of(&target.runs()[0].id)?
-        .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
+fn facts(
+    history: &History,
+    target: &Target,
+    with_inherited: bool,
+) -> Result<BTreeMap<String, String>> {
+    let submission = submission(history, target)?;
     let resolved = &submission.plan.resolved;
-    let mut facts = facts_of_plan(resolved);
+    let mut facts = facts_of_plan(resolved, with_inherited);
     let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     // The runs of a sweep share these.
     let first = &target.runs()[0];
@@ -178,7 +184,19 @@ fn values(runs: &[RunRecord]) -> BTreeMap<&str, Vec<&str>> {
     values
 }
 
-fn facts_of_plan(resolved: &Resolved) -> BTreeMap<String, String> {
+fn submission(history: &History, target: &Target) -> Result<Submission> {
+    history
+        .submission_of(&target.runs()[0].id)?
+        .ok_or_else(|| Error::not_found("its submission is not in the history"))
+}
+
+/// Whether it has variables of the submitting shell.
+fn inherits(history: &History, target: &Target) -> Result<bool> {
+    let submission = submission(history, target)?;
+    Ok(!submission.plan.resolved.inherited.is_empty())
+}
+
+fn facts_of_plan(resolved: &Resolved, with_inherited: bool) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut set = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     if let towline_core::command::Program::Script(script) = &resolved.program {
@@ -220,7 +238,15 @@ fn facts_of_plan(resolved: &Resolved) -> BTreeMap<String, String> {
     }
     let secrets: Vec<String> = resolved.secrets.iter().map(ToString::to_string).collect();
     set("secrets", secrets.join(", "));
-    for (name, value) in resolved.inherited.iter().chain(&resolved.env) {
+    if with_inherited {
+        for (name, value) in &resolved.inherited {
+            set(&format!("variable {name}"), value.clone());
+        }
+    } else {
+        let count = resolved.inherited.len();
+        set("inherits", format!("{count} variables of its shell"));
+    }
+    for (name, value) in &resolved.env {
         set(&format!("variable {name}"), value.clone());
     }
     facts

@@ -1,20 +1,23 @@
 //! `tow get`: copies files from a run's folder.
 
+mod list;
+
 use super::Report;
 use crate::context::Context;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use towline_core::record::RunRecord;
-use towline_core::resolve::MappedPlace;
+use towline_core::resolve::{MappedPlace, Resolved};
 use towline_core::{Error, ErrorKind, Result};
 use towline_engine::history::{History, Target};
 use towline_wire::report::get::Got;
 
 /// Copy files or folders out of a run's folder.
 ///
-/// For a sweep, out of the folder of each run.
+/// Without a path, say what is there. For a sweep, copy out of the folder of each run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  tow get @                        what there is to copy
   tow get @ checkpoints/last.pt
   tow get 60ce out --to results/
   tow get lr-sweep metrics.json    assets/lr-sweep-…-1/metrics.json and so on")]
@@ -23,7 +26,7 @@ pub(crate) struct Args {
     #[arg(value_name = "RUN")]
     run: String,
     /// Paths as the run saw them, relative to its start folder.
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// The target folder [default: assets/RUN]; for a sweep, it gets a folder for each run.
     #[arg(long, value_name = "FOLDER")]
@@ -33,6 +36,10 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     let history = context.history()?;
     let target = history.find_to_read(&args.run)?;
+    if args.paths.is_empty() {
+        let record = super::logs::one_run(target)?;
+        return list(context, &history, &record);
+    }
     if let Target::Run(record) = &target {
         let to = context.folder()?.join(
             args.to
@@ -83,27 +90,12 @@ fn get(
     paths: &[PathBuf],
     to: &Path,
 ) -> Result<Vec<PathBuf>> {
-    let submission = history
-        .submission_of(&record.id)?
-        .ok_or_else(|| Error::not_found("its submission is not in the history"))?;
-    let resolved = &submission.plan.resolved;
+    let resolved = resolved_of(history, record)?;
     if crate::runs::far::is_far(history, &record.id)? {
-        let below = resolved
-            .code
-            .as_ref()
-            .map(|code| Path::new("code").join(&code.workdir))
-            .unwrap_or_default();
+        let below = far_start_folder(&resolved);
         return crate::runs::far_files::get(context, record, &below, paths, to);
     }
-    let state = context.state()?;
-    let roots = match &resolved.code {
-        Some(code) => vec![
-            state.code(&record.id).join(&code.workdir),
-            state.code(&record.id),
-            state.run(&record.id),
-        ],
-        None => vec![PathBuf::from(&resolved.workdir), state.run(&record.id)],
-    };
+    let roots = roots(context, record, &resolved)?;
     // What the ignore rules left out and what `folders:` maps is reached by links that the run was
     // given.
     let linked: Vec<PathBuf> = resolved
@@ -125,6 +117,40 @@ fn get(
         copy(&from, &to.join(path), to, &mut copied)?;
     }
     Ok(copied)
+}
+
+/// Says what can be copied.
+fn list(context: &Context, history: &History, record: &RunRecord) -> Result<Report> {
+    let resolved = resolved_of(history, record)?;
+    if crate::runs::far::is_far(history, &record.id)? {
+        return list::far(context, record, &far_start_folder(&resolved));
+    }
+    list::here(record, &roots(context, record, &resolved)?)
+}
+
+fn resolved_of(history: &History, record: &RunRecord) -> Result<Resolved> {
+    let submission = history.submission_of(&record.id)?;
+    let missing = || Error::not_found("its submission is not in the history");
+    Ok(submission.ok_or_else(missing)?.plan.resolved)
+}
+
+fn far_start_folder(resolved: &Resolved) -> PathBuf {
+    let code = resolved.code.as_ref();
+    code.map(|code| Path::new("code").join(&code.workdir))
+        .unwrap_or_default()
+}
+
+/// Where files of a run on this machine are looked for: its start folder first.
+fn roots(context: &Context, record: &RunRecord, resolved: &Resolved) -> Result<Vec<PathBuf>> {
+    let state = context.state()?;
+    Ok(match &resolved.code {
+        Some(code) => vec![
+            state.code(&record.id).join(&code.workdir),
+            state.code(&record.id),
+            state.run(&record.id),
+        ],
+        None => vec![PathBuf::from(&resolved.workdir), state.run(&record.id)],
+    })
 }
 
 /// Finds a path below the run's folder, or behind a link that the run was given. Refuses `..`,

@@ -84,7 +84,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             crate::wiring::trusting::agree(&sources, &made)?;
         }
     }
-    Ok(report(here, imported, !args.dry_run))
+    let cluster = cluster_to_name(context, kind);
+    Ok(report(here, imported, !args.dry_run, cluster.as_deref()))
 }
 
 /// The part of this folder's `towline.yaml` that the user has not trusted.
@@ -157,7 +158,22 @@ fn place(here: &Path, made: &NewFile, force: bool) -> io::Result<()> {
     placed
 }
 
-fn report(here: &Path, imported: Imported, written: bool) -> Report {
+/// The option that a script for Slurm needs where the default cluster is this machine.
+fn cluster_to_name(context: &Context, kind: Kind) -> Option<String> {
+    if kind != Kind::Sbatch {
+        return None;
+    }
+    let is_here = |name: &str| context.cluster(name).is_ok_and(|cluster| cluster.is_here());
+    let layers = context.layers().ok()?;
+    if !is_here(layers.default_cluster()) {
+        return None;
+    }
+    let names = layers.cluster_names();
+    let far = names.iter().find(|name| !is_here(name));
+    Some(far.map_or("CLUSTER", |name| *name).to_owned())
+}
+
+fn report(here: &Path, imported: Imported, written: bool, cluster: Option<&str>) -> Report {
     let files = imported.files.into_iter().map(|made| ImportedFile {
         path: here.join(&made.name).display().to_string(),
         name: made.name,
@@ -180,7 +196,12 @@ fn report(here: &Path, imported: Imported, written: bool) -> Report {
         .find(|name| name.ends_with(".tow.yaml"))
         .filter(|_| written)
     {
-        Some(name) => report.hint(format!("look at it, then: tow submit -f {name} --dry-run")),
+        Some(name) => {
+            let option = cluster.map_or_else(String::new, |cluster| format!("-c {cluster} "));
+            report.hint(format!(
+                "look at it, then: tow submit {option}-f {name} --dry-run"
+            ))
+        }
         None if written => report.hint("what counts now: tow config show --origin"),
         None => report,
     }

@@ -24,6 +24,7 @@ use towline_wire::report::Run;
   tow logs @                  what the latest run wrote; of a sweep, run after run
   tow logs -f 60ce            follow it until it ends; of a sweep, all active runs at once
   tow logs @ --rank all       all ranks, each line with its rank
+  tow logs -f @ --tail 20     its last 20 lines, and what comes
   tow logs @ --grep 'loss'    only lines that match
   tow logs @ --attempt 2      one attempt")]
 pub(crate) struct Args {
@@ -39,6 +40,9 @@ pub(crate) struct Args {
     /// Only lines that match this regular expression.
     #[arg(long, value_name = "RE")]
     grep: Option<String>,
+    /// Only the last lines of each rank's log, of the latest attempt.
+    #[arg(long, value_name = "LINES", conflicts_with = "grep")]
+    tail: Option<usize>,
     /// Only this attempt.
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
@@ -57,10 +61,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     freshen(context, &history, &mut records)?;
     let [record] = records;
     crate::runs::far::bring_logs(context, &history, &record.id)?;
-    let view = View {
-        attempt: attempt(args, &record)?,
-        ..view(args, &record, Label::None)?
-    };
+    check_attempt(args, &record)?;
+    let view = view(args, &record, Label::None)?;
     let missing = if args.follow {
         None
     } else {
@@ -89,9 +91,14 @@ fn view(args: &Args, record: &RunRecord, label: Label) -> Result<View> {
     Ok(View {
         run: record.id.clone(),
         sources: sources(args, record)?,
-        attempt: args.attempt.unwrap_or(1),
+        attempt: match (args.attempt, args.tail) {
+            (Some(attempt), _) => attempt,
+            (None, Some(_)) => record.state.attempt.max(1),
+            (None, None) => 1,
+        },
         one_attempt: args.attempt.is_some(),
         grep: grep(args)?,
+        tail: args.tail,
         follow: args.follow,
         narrate: args.follow,
         label,
@@ -201,14 +208,13 @@ fn sources(args: &Args, record: &RunRecord) -> Result<Vec<LogSource>> {
     }
 }
 
-fn attempt(args: &Args, record: &RunRecord) -> Result<u32> {
+fn check_attempt(args: &Args, record: &RunRecord) -> Result<()> {
     match args.attempt {
         Some(attempt) if attempt == 0 || attempt > record.state.attempt => Err(Error::not_found(
             format!("{} has no attempt {attempt}", record.id),
         )
         .hint(format!("it has had {}", record.state.attempt))),
-        Some(attempt) => Ok(attempt),
-        None => Ok(1),
+        _ => Ok(()),
     }
 }
 

@@ -47,16 +47,15 @@ pub(crate) mod wait;
 pub(crate) mod why;
 
 use crate::arguments;
-use crate::cli::{self, Cli, Verb};
+use crate::cli::{self, Verb};
 use crate::context::Context;
 use crate::diagnose;
 use crate::output;
+use crate::usage;
 use crate::wiring::threads;
-use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;
 use std::process::ExitCode;
-use towline_core::suggest::did_you_mean;
-use towline_core::{Error, Result};
+use towline_core::Result;
 
 /// What a verb has to say, in both renderings, and the code to leave with.
 #[derive(Debug, Default)]
@@ -140,7 +139,7 @@ fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
         Some(cli) => cli,
         None => match cli::parse(words.clone()) {
             Ok(cli) => cli,
-            Err(error) => return ExitCode::from(usage(&error, words.get(1), asked_for_json)),
+            Err(error) => return ExitCode::from(usage::report(&error, &words, asked_for_json)),
         },
     };
     let context = Context::new(cli.json, cli.verb.reads_only());
@@ -219,60 +218,4 @@ fn lines<T>(items: impl IntoIterator<Item = T>, line: impl Fn(T) -> String) -> S
 fn count(text: &str) -> std::result::Result<u32, String> {
     text.parse()
         .map_err(|_| "write a whole number, 0 or more".to_owned())
-}
-
-/// The error for an unknown verb, with a suggestion. Old one-letter names are left out, because
-/// they are close to everything.
-fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> {
-    let word = match error.get(ContextKind::InvalidSubcommand)? {
-        ContextValue::String(word) if first.is_some_and(|first| first == word.as_str()) => {
-            word.clone()
-        }
-        _ => return None,
-    };
-    let command = <Cli as clap::CommandFactory>::command();
-    let verbs: Vec<&str> = command
-        .get_subcommands()
-        .map(clap::Command::get_name)
-        .filter(|name| name.len() > 1 && !name.starts_with('_'))
-        .collect();
-    let error = Error::usage(format!("there is no verb `{word}`"));
-    Some(
-        error
-            .maybe_hint(did_you_mean(&word, verbs))
-            .hint("`tow --help` lists them"),
-    )
-}
-
-/// Help and version are answers; everything else is wrong usage.
-fn usage(error: &clap::Error, first: Option<&OsString>, json: bool) -> u8 {
-    if let Some(error) = unknown_verb(error, first) {
-        return diagnose::report(&error, json);
-    }
-    match error.kind() {
-        ClapKind::DisplayHelp | ClapKind::DisplayVersion => {
-            match output::data(output::styled(error, output::stdout_has_colour()).as_bytes()) {
-                Ok(()) => 0,
-                Err(error) => diagnose::report(&error, json),
-            }
-        }
-        ClapKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            output::status_styled(&output::styled(error, output::stderr_has_colour()));
-            towline_core::ErrorKind::Usage.exit_code()
-        }
-        _ if json => {
-            let text = error.render().to_string();
-            let first = text
-                .lines()
-                .next()
-                .unwrap_or_default()
-                .trim_start_matches("error: ")
-                .to_owned();
-            diagnose::report(&Error::usage(first), true)
-        }
-        _ => {
-            output::status_styled(output::styled(error, output::stderr_has_colour()).trim_end());
-            towline_core::ErrorKind::Usage.exit_code()
-        }
-    }
 }

@@ -10,15 +10,19 @@ use towline_wire::report::nodes::Nodes;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tow nodes
+  tow nodes lab
   tow nodes --json | jq '.nodes[0].gpus'")]
 pub(crate) struct Args {
     /// The cluster [default: the configured one].
-    #[arg(short, long)]
+    #[arg(value_name = "CLUSTER")]
+    name: Option<String>,
+    /// The same, as other verbs take it.
+    #[arg(short, long, value_name = "CLUSTER", conflicts_with = "name")]
     cluster: Option<String>,
 }
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
-    let name = match &args.cluster {
+    let name = match args.name.as_ref().or(args.cluster.as_ref()) {
         Some(name) => name.clone(),
         None => context.layers()?.default_cluster().to_owned(),
     };

@@ -37,6 +37,7 @@ use towline_wire::report::submit::{DryRun, Submitted};
   tow submit -f job.yaml --dry-run                 what would be sent, and nothing sent
   tow submit --sweep lr=0.1,0.01 --sweep seed=1-3 python train.py --lr '${{lr}}' --seed '${{seed}}'
   tow submit --from @ -n 2                         the latest again, with two GPUs
+  tow submit --native=--partition=gpu python x.py  an option of the cluster's own
   tow submit --after @ python evaluate.py          once the latest has succeeded")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -114,6 +115,9 @@ pub(crate) struct JobArgs {
     /// Number of ranks: per_node, per_gpu, once, or a number per node.
     #[arg(long)]
     pub(crate) launch: Option<Launch>,
+    /// An option for the cluster's scheduler, passed on as it is; may be repeated.
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true)]
+    pub(crate) native: Vec<String>,
     /// A variable for the job; may be repeated.
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub(crate) env: Vec<String>,
@@ -284,6 +288,7 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
         attempt: 1,
         one_attempt: false,
         grep: None,
+        tail: None,
         follow: true,
         narrate: !context.json,
         label: Label::None,
@@ -466,6 +471,7 @@ fn overlay(job: &mut Job, args: JobArgs) -> Result<()> {
     set(&mut job.resources.cpus_per_node, args.cpus);
     set(&mut job.resources.memory, args.memory);
     set(&mut job.resources.time, args.time);
+    job.resources.native.extend(args.native);
     job.tags.extend(args.tags);
     for pair in args.env {
         let (name, value) = pair.split_once('=').ok_or_else(|| {

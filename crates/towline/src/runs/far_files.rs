@@ -10,7 +10,7 @@ use towline_core::cluster::{Cluster, FileEntry, RunRef};
 use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::{Error, Result};
-use towline_engine::flow::waiting;
+use towline_engine::flow::{OpenCluster, waiting};
 use towline_host::backoff::Backoff;
 
 /// How long to wait for files that a cluster is still storing, and how often it is asked.
@@ -27,15 +27,7 @@ pub(crate) fn get(
     paths: &[PathBuf],
     to: &Path,
 ) -> Result<Vec<PathBuf>> {
-    let cluster = context.cluster(&record.cluster)?;
-    if cluster.is_here() {
-        return Err(Error::refused(format!(
-            "cluster `{}` is now of another kind",
-            record.cluster
-        )));
-    }
-    let run = RunRef::known(&record.id, &record.state);
-    cluster.sign_in()?;
+    let (cluster, run) = open(context, record)?;
     let is_storing = wait_for_files(cluster.cluster.as_ref(), record, &run)?;
     let roots = [workdir.to_owned(), PathBuf::from("code"), PathBuf::new()];
     // Find all files before downloading any.
@@ -91,6 +83,35 @@ pub(crate) fn get(
         }
     }
     Ok(copied)
+}
+
+/// The files of the run's start folder; if the cluster keeps none of it, those of the run's folder.
+pub(crate) fn list(
+    context: &Context,
+    record: &RunRecord,
+    workdir: &Path,
+) -> Result<Vec<FileEntry>> {
+    let (cluster, run) = open(context, record)?;
+    for root in [workdir, Path::new("")] {
+        let root = root.to_string_lossy();
+        let entries = cluster.files(&run, &root)?;
+        if !entries.is_empty() {
+            return Ok(entries);
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn open(context: &Context, record: &RunRecord) -> Result<(OpenCluster, RunRef)> {
+    let cluster = context.cluster(&record.cluster)?;
+    if cluster.is_here() {
+        return Err(Error::refused(format!(
+            "cluster `{}` is now of another kind",
+            record.cluster
+        )));
+    }
+    cluster.sign_in()?;
+    Ok((cluster, RunRef::known(&record.id, &record.state)))
 }
 
 /// Waits until the cluster has stored the files of an ended run, because a listing before that would

@@ -40,6 +40,8 @@ pub(crate) struct View {
     pub(crate) attempt: u32,
     pub(crate) one_attempt: bool,
     pub(crate) grep: Option<regex::bytes::Regex>,
+    /// Of the first attempt, begin with this many last lines of each log.
+    pub(crate) tail: Option<usize>,
     /// Go on until the run has ended; if not, stop after the present bytes.
     pub(crate) follow: bool,
     /// Report the run's progress on stderr.
@@ -140,6 +142,21 @@ fn hear_arrived(conversation: &mut Conversation, note: &mut dyn FnMut(Reply)) ->
     }
 }
 
+/// Where to begin in the logs of the first attempt, if not at their beginning.
+fn first_offsets(context: &Context, view: &View) -> HashMap<(u32, LogSource), u64> {
+    let (Some(lines), Ok(state)) = (view.tail, context.state()) else {
+        return HashMap::new();
+    };
+    let attempt = view.attempt.max(1);
+    let offset = |source: &LogSource| {
+        let log = state.log(&view.run, attempt, *source);
+        // What cannot be read is told when it is read.
+        let offset = crate::runs::logfiles::tail_offset(&log, lines).unwrap_or(0);
+        ((attempt, *source), offset)
+    };
+    view.sources.iter().map(offset).collect()
+}
+
 struct Follower<'a> {
     context: &'a Context,
     view: &'a View,
@@ -207,7 +224,7 @@ impl<'a> Follower<'a> {
             view,
             state: known,
             attempt: view.attempt.max(1),
-            offsets: HashMap::new(),
+            offsets: first_offsets(context, view),
             brought: 0,
             partial: BTreeMap::new(),
             draws_over: view.follow

@@ -77,6 +77,19 @@ pub(crate) fn tail_lines(path: &Path, lines: usize) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Where the last `lines` lines of a file begin; 0 if there is no file.
+pub(crate) fn tail_offset(path: &Path, lines: usize) -> io::Result<u64> {
+    let Some(before) = towline_host::filesystem::metadata_if_there(path)? else {
+        return Ok(0);
+    };
+    if lines == 0 {
+        return Ok(before.len());
+    }
+    let tail = tail_lines(path, lines)?;
+    // It may have grown meanwhile: then a few more lines are shown.
+    Ok(before.len().saturating_sub(tail.len() as u64))
+}
+
 /// The last `size` bytes of a file; empty if there is no file.
 pub(crate) fn tail_bytes(path: &Path, size: u64) -> Vec<u8> {
     let read = || -> io::Result<Vec<u8>> {

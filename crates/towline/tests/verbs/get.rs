@@ -285,3 +285,22 @@ fn of_a_sweep_each_runs_files_come_to_a_folder_of_their_own() {
     home.tow(["get", &format!("{sweep}-1"), "metrics"]).ok();
     assert_eq!(home.read(&format!("assets/{sweep}-1/metrics")), "1\n");
 }
+
+#[test]
+fn without_a_path_it_says_what_is_there() {
+    let (home, id) = with_results();
+    let listed = home.tow(["get", &id]).ok();
+    assert_eq!(listed.stdout, "     11B  a b\n          out/\n");
+    assert!(listed.stderr.contains("tow get"), "{}", listed.stderr);
+    let entries = home.tow(["get", &id, "--json"]).ok().json()["entries"].clone();
+    assert_eq!(entries[0]["path"], "a b");
+    assert_eq!(entries[0]["bytes"], 11);
+    assert_eq!(entries[1]["is_folder"], true);
+    assert!(
+        !home.project().join("assets").exists(),
+        "nothing was copied"
+    );
+    let sweep = home.tow(["submit", "--sweep", "a=1-2", "echo", "${{a}}"]);
+    let refused = home.tow(["get", &sweep.ok().id()]);
+    assert_eq!(refused.code, 122, "{refused:?}");
+}

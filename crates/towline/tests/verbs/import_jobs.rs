@@ -286,7 +286,13 @@ fn a_batch_script_becomes_a_job() {
     );
     assert_eq!(
         resources.native,
-        ["--partition=gpu", "--exclusive", "--constraint='a b'"]
+        [
+            "--partition=gpu",
+            "--exclusive",
+            "--constraint='a b'",
+            "--ntasks-per-node=4",
+            "--cpus-per-task=8"
+        ]
     );
     assert_eq!(
         (job.launch, job.code.workdir.as_deref()),
@@ -311,13 +317,7 @@ fn a_batch_script_becomes_a_job() {
     let lost = keys(report, "not_mapped");
     assert_eq!(
         lost,
-        [
-            "--array: %2",
-            "--export: ALL",
-            "--export: WANDB_API_KEY",
-            "--ntasks-per-node",
-            "--cpus-per-task"
-        ]
+        ["--array: %2", "--export: ALL", "--export: WANDB_API_KEY"]
     );
     assert_eq!(keys(report, "not_needed"), ["--output"]);
 }

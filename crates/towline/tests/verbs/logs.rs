@@ -412,3 +412,30 @@ fn progress_bars_of_several_ranks_are_shown_as_they_are_drawn() {
         "{all:?}"
     );
 }
+
+#[test]
+fn the_last_lines_of_each_rank_and_of_the_latest_attempt() {
+    let home = home();
+    let script = "seq 1 5000 | sed \"s/^/$RANK-/\"; printf last";
+    let id = ended(&home, &["--launch", "2", "sh", "-c", script]);
+    let tail = |words: &[&str]| home.tow([&["logs", &id, "--tail"], words].concat()).ok();
+    assert_eq!(tail(&["3"]).stdout, "0-4999\n0-5000\nlast");
+    assert_eq!(tail(&["0"]).stdout, "");
+    assert_eq!(tail(&["99999"]).raw, home.tow(["logs", &id]).ok().raw);
+    let all = tail(&["2", "--rank", "all"]).stdout;
+    let mut lines: Vec<&str> = all.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["[0] 0-5000", "[0] last", "[1] 1-5000", "[1] last"]);
+    assert_eq!(tail(&["1", "-f"]).stdout, "last");
+    let refused = home.tow(["logs", &id, "--tail", "1", "--grep", "x"]);
+    assert_eq!(refused.code, 120, "{refused:?}");
+    let sweep = home.tow(["submit", "--sweep", "a=1-2", "printf", "1\\n${{a}}"]);
+    let sweep = sweep.ok().id();
+    home.tow(["wait", &sweep]).ok();
+    let of_each = home.tow(["logs", &sweep, "--tail", "1"]).ok().stdout;
+    let lines: Vec<&str> = of_each
+        .lines()
+        .filter(|line| !line.starts_with("==>"))
+        .collect();
+    assert_eq!(lines, ["1", "2"], "{of_each}");
+}

@@ -713,3 +713,69 @@ fn a_kind_of_machine_is_refused_where_there_is_none() {
         "{noted:?}"
     );
 }
+
+#[test]
+fn a_script_that_is_not_there_is_told_with_the_one_that_was_meant() {
+    let home = home();
+    home.write("train.py", "");
+    let said = home
+        .tow(["submit", "--dry-run", "python3", "-u", "trian.py"])
+        .ok();
+    let note = "there is no trian.py where it starts: did you mean `train.py`?";
+    assert!(said.stdout.contains(note), "{said:?}");
+    for words in [
+        &["python3", "train.py"][..],
+        &["python3", "made_by_set_up.py"],
+        &["python3", "/nowhere/trian.py"],
+        &["cat", "trian.txt"],
+    ] {
+        let said = home.tow([&["submit", "--dry-run"], words].concat()).ok();
+        assert!(!said.stdout.contains("there is no"), "{said:?}");
+    }
+}
+
+#[test]
+fn options_and_verbs_of_other_tools_are_told_in_our_words() {
+    let home = home();
+    for (words, hint) in [
+        (
+            &["submit", "-p", "gpu", "true"][..],
+            "--native=--partition=NAME",
+        ),
+        (
+            &["run", "--partition=gpu", "true"],
+            "--native=--partition=NAME",
+        ),
+        (&["submit", "-N", "2", "true"], "--nodes NODES"),
+        (&["submit", "--mem", "4G", "true"], "--memory 16G"),
+        (&["submit", "--array=0-9", "true"], "--sweep seed=0-9"),
+        (&["squeue"], "here it is `tow ps`"),
+        (&["scancel", "@"], "here it is `tow abort`"),
+        (&["tail", "@"], "here it is `tow logs -f`"),
+    ] {
+        let refused = home.tow(words);
+        assert_eq!(refused.code, 120, "{words:?}: {refused:?}");
+        assert!(
+            refused.stderr.contains(hint),
+            "{words:?}: {}",
+            refused.stderr
+        );
+        assert!(!refused.stderr.contains("as a value"), "{}", refused.stderr);
+        let json = home.tow([words, &["--json"]].concat());
+        if words[0] != "run" && words[0] != "submit" {
+            assert!(
+                json.stderr.contains(hint) || json.stdout.contains(hint),
+                "{json:?}"
+            );
+        }
+    }
+    let odd = home.tow(["ps", "--bogus"]);
+    assert_eq!(odd.code, 120);
+    assert!(!odd.stderr.contains("as a value"), "{}", odd.stderr);
+    assert!(runs(&home, &[]).is_empty());
+    // What another scheduler's clock writes is read.
+    let timed = home
+        .tow(["submit", "--time", "01:30:00", "--dry-run", "true"])
+        .ok();
+    assert!(timed.stdout.contains("1h30m"), "{}", timed.stdout);
+}

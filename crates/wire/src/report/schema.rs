@@ -60,7 +60,7 @@ const VERBS: &[Verb] = &[
     one("doctor", &[of::<doctor::Diagnosis>]),
     one("down", &[of::<Transfers>]),
     one("edit", &[of::<change::Changed>]),
-    one("get", &[of::<get::Got>]),
+    one("get", &[of::<get::Got>, of::<get::Listed>]),
     one("hold", &[of::<change::Changed>]),
     one("history", &[of::<history::Submissions>]),
     one("history RUN", &[of::<Job>]),

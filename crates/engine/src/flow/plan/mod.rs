@@ -11,7 +11,7 @@ use super::data;
 use super::draft::Origin;
 use super::open_cluster::OpenCluster;
 use super::outside::Outside;
-use notes::local_notes;
+use notes::{local_notes, missing_script};
 use std::path::Path;
 use towline_core::cluster::NodeFacts;
 use towline_core::job::Job;
@@ -122,6 +122,10 @@ pub fn plan_for(
     };
     secrets.0.extend(data.secrets.0);
     plan.notes.extend(notes);
+    if plan.resubmits.is_none() {
+        let missing = missing_script(&plan.resolved.program, &place.workdir);
+        plan.notes.extend(missing);
+    }
     if target.is_here() {
         plan.notes.extend(local_notes(outside, &plan));
     }

@@ -1,10 +1,13 @@
 //! Notes of a plan: keys of the job that have no effect on its cluster, and other surprises.
 
 use crate::flow::outside::Outside;
+use std::path::Path;
 use towline_core::cluster::Cluster;
+use towline_core::command::Program;
 use towline_core::job::Job;
 use towline_core::plan::Plan;
 use towline_core::resolve::Shape;
+use towline_core::suggest::did_you_mean;
 
 /// The note for a plan whose tokens were taken out.
 pub(super) const TOKENS_NOTE: &str = "what looks like a token in its command or variables travels \
@@ -75,6 +78,35 @@ pub(super) fn unused_options(job: &Job, cluster: &dyn Cluster) -> Vec<String> {
         }
     }
     notes
+}
+
+/// How many names of a folder are compared with a script that is not there.
+const MAX_NAMES_COMPARED: usize = 2_000;
+
+/// The note for a script that is not in the start folder, where a file of nearly that name is.
+pub(super) fn missing_script(program: &Program, workdir: &Path) -> Option<String> {
+    let Program::Argv(words) = program else {
+        return None;
+    };
+    let is_script = |word: &&String| {
+        let path = Path::new(word);
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        matches!(ending, Some("py" | "sh")) && path.is_relative()
+    };
+    let script = words.iter().find(is_script)?;
+    let path = workdir.join(script);
+    if script.contains("${{") || path.symlink_metadata().is_ok() {
+        return None;
+    }
+    let wanted = path.file_name()?.to_str()?;
+    let names: Vec<String> = std::fs::read_dir(path.parent()?)
+        .ok()?
+        .flatten()
+        .take(MAX_NAMES_COMPARED)
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    let meant = did_you_mean(wanted, names.iter().map(String::as_str))?;
+    Some(format!("there is no {script} where it starts: {meant}"))
 }
 
 /// Notes about wishes of a run that this machine does not fulfil.

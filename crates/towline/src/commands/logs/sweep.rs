@@ -98,6 +98,11 @@ fn follow_active(
     runs: &[RunRecord],
     far: bool,
 ) -> Result<Report> {
+    if far && args.tail.is_some() {
+        for run in runs.iter().filter(|run| !run.state.phase.is_ended()) {
+            crate::runs::far::bring_logs(context, &context.history()?, &run.id)?;
+        }
+    }
     let views = runs
         .iter()
         .filter(|run| !run.state.phase.is_ended())
