@@ -18,6 +18,7 @@ mod insert;
 mod json;
 mod merge;
 mod no_keyring;
+pub mod other_tools;
 mod philly;
 mod plain_file;
 mod report;

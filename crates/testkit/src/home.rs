@@ -111,6 +111,16 @@ impl Home {
         &self.binary
     }
 
+    /// A copy of the program in this home. Another process writes it: a descriptor of ours that is
+    /// open for writing, inherited by a child of another thread, would keep it from starting.
+    #[track_caller]
+    pub fn copy_binary(&self, name: &str) -> PathBuf {
+        let copy = self.path(name);
+        let status = Command::new("cp").arg(self.binary()).arg(&copy).status();
+        assert!(status.is_ok_and(|status| status.success()), "a copy");
+        copy
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

@@ -6,70 +6,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind as ClapKind};
 use std::ffi::OsString;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, ErrorKind};
-
-/// Verbs of other tools that none of ours resembles.
-const FOREIGN_VERBS: [(&str, &str); 14] = [
-    ("sbatch", "submit"),
-    ("qsub", "submit"),
-    ("srun", "run"),
-    ("squeue", "ps"),
-    ("queue", "ps"),
-    ("qstat", "ps"),
-    ("sacct", "ps"),
-    ("jobs", "ps"),
-    ("scancel", "abort"),
-    ("qdel", "abort"),
-    ("delete", "abort"),
-    ("sinfo", "nodes"),
-    ("tail", "logs -f"),
-    ("retry", "resubmit"),
-];
-
-/// Options of `sbatch` and others that `submit` and `run` do not have under that name.
-const FOREIGN_OPTIONS: [(&[&str], &str); 14] = [
-    (
-        &["-p", "--partition"],
-        "`--native=--partition=NAME` for this submission, `partition:` of the cluster in the \
-            configuration for all",
-    ),
-    (
-        &["-q", "--qos"],
-        "`--tier`, which the configuration maps to a QOS, or `--native=--qos=NAME`",
-    ),
-    (
-        &["-A", "--account"],
-        "`--native=--account=NAME`, or `resources.account` in a job file",
-    ),
-    (&["-N"], "`--nodes NODES`"),
-    (&["-t"], "`--time 2h30m`"),
-    (&["-J", "--job-name"], "`--name NAME`"),
-    (&["--mem"], "`--memory 16G`, for each node"),
-    (
-        &["-G", "--gres", "--gpus-per-node", "--num-gpus"],
-        "`-n GPUS` is the number in all; with `--nodes` they are shared out",
-    ),
-    (
-        &["--cpus-per-task", "--num-cpus"],
-        "`--cpus CPUS`, for each node",
-    ),
-    (
-        &["--ntasks", "--ntasks-per-node"],
-        "`--launch RANKS` is the number of processes on each node",
-    ),
-    (
-        &["-a", "--array"],
-        "`--sweep seed=0-9`, and `${{seed}}` in the command",
-    ),
-    (&["-d", "--dependency"], "`--after RUN`"),
-    (
-        &["-o", "--output", "-e", "--error"],
-        "the output of every rank is kept: `tow logs RUN`, `tow query RUN`",
-    ),
-    (
-        &["--wrap"],
-        "the command itself, as the last word: `tow submit 'make && ./bench'`",
-    ),
-];
+use towline_import::other_tools;
 
 /// Help and version are answers; everything else is wrong usage. Returns the exit code.
 pub(crate) fn report(error: &clap::Error, words: &[OsString], json: bool) -> u8 {
@@ -124,9 +61,8 @@ fn unknown_verb(error: &clap::Error, first: Option<&OsString>) -> Option<Error> 
         _ => return None,
     };
     let error = Error::usage(format!("there is no verb `{word}`"));
-    let foreign = FOREIGN_VERBS.iter().find(|(known, _)| *known == word);
-    let suggestion = match foreign {
-        Some((_, ours)) => Some(format!("here it is `tow {ours}`")),
+    let suggestion = match other_tools::verb(&word) {
+        Some(ours) => Some(format!("here it is `tow {ours}`")),
         None => did_you_mean(&word, verbs().iter().map(String::as_str)),
     };
     Some(error.maybe_hint(suggestion).hint("`tow --help` lists them"))
@@ -140,7 +76,7 @@ fn verbs() -> Vec<String> {
         .collect()
 }
 
-/// What an option of another tool is called here.
+/// The name here of an option of another tool.
 fn foreign_option(error: &clap::Error, words: &[OsString]) -> Option<&'static str> {
     if !matches!(words.get(1)?.to_str()?, "submit" | "run" | "alloc") {
         return None;
@@ -148,11 +84,7 @@ fn foreign_option(error: &clap::Error, words: &[OsString]) -> Option<&'static st
     let ContextValue::String(option) = error.get(ContextKind::InvalidArg)? else {
         return None;
     };
-    let option = option.split('=').next().unwrap_or_default();
-    let found = FOREIGN_OPTIONS
-        .iter()
-        .find(|(names, _)| names.contains(&option));
-    found.map(|(_, hint)| *hint)
+    other_tools::option(option.split('=').next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -162,16 +94,18 @@ mod tests {
     #[test]
     fn no_word_of_another_tool_is_one_of_ours() {
         let ours = verbs();
-        for (foreign, meant) in FOREIGN_VERBS {
-            assert!(!ours.iter().any(|verb| verb == foreign), "{foreign}");
-            let first = meant.split(' ').next().unwrap_or_default();
-            assert!(ours.iter().any(|verb| verb == first), "{meant}");
+        for (theirs, here) in other_tools::VERBS {
+            assert!(!ours.iter().any(|verb| verb == theirs), "{theirs}");
+            let first = here.split(' ').next().unwrap_or_default();
+            assert!(ours.iter().any(|verb| verb == first), "{here}");
         }
         let command = <Cli as clap::CommandFactory>::command();
         let submit = command.find_subcommand("submit").expect("a verb");
-        for option in FOREIGN_OPTIONS.iter().flat_map(|(names, _)| *names) {
+        for option in other_tools::OPTIONS.iter().flat_map(|(names, _)| *names) {
             let is_ours = submit.get_arguments().any(|argument| {
-                argument.get_long() == option.strip_prefix("--")
+                argument
+                    .get_long()
+                    .is_some_and(|long| option.strip_prefix("--") == Some(long))
                     || argument
                         .get_short()
                         .is_some_and(|short| *option == format!("-{short}"))

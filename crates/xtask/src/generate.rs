@@ -1,7 +1,7 @@
 //! Generated files: the command reference and the job file's schema, which the program prints, the
 //! schema of `--json`, the table of what each kind of cluster offers, and the picture of a session.
 
-use crate::{Outcome, build_release, clusters, picture, release_binary, root};
+use crate::{DEBUG_BINARY, Outcome, cargo, clusters, picture, root, run as run_command};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -93,7 +93,8 @@ pub(crate) fn check() -> Outcome {
 }
 
 fn files() -> Result<Vec<(PathBuf, String)>, String> {
-    build_release()?;
+    // The quickly built program: its help is the same.
+    run_command(&mut cargo(&["build", "--package", "towline"]))?;
     let reference = root().join("docs/reference");
     let readme = root().join("README.md");
     Ok(vec![
@@ -134,7 +135,7 @@ fn commands() -> Result<String, String> {
 }
 
 fn tow(words: &[&str]) -> Result<String, String> {
-    let output = Command::new(release_binary())
+    let output = Command::new(root().join(DEBUG_BINARY))
         .args(words)
         .env("COLUMNS", "100")
         .output()

@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
+/// The quickly built binary that `cargo build` makes.
+const DEBUG_BINARY: &str = "target/x86_64-unknown-linux-gnu/debug/tow";
 /// The shipped binary that `cargo build --release` makes.
 const RELEASE_BINARY: &str = "target/x86_64-unknown-linux-gnu/release/tow";
 

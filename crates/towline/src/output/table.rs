@@ -29,7 +29,9 @@ impl Table {
     }
 
     /// Adds a row. Cells are escaped here, so that columns stay aligned.
-    pub(crate) fn row(&mut self, cells: Vec<(String, Paint)>) {
+    pub(crate) fn row(&mut self, mut cells: Vec<(String, Paint)>) {
+        debug_assert_eq!(cells.len(), self.head.len(), "a cell for each heading");
+        cells.resize(self.head.len(), (String::new(), Paint::Plain));
         let shown = |text: String| visible(&text.replace(['\n', '\r', '\t'], " ")).into_owned();
         self.rows.push(
             cells

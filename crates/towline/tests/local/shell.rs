@@ -160,8 +160,7 @@ fn where_no_thread_can_be_made_that_is_said_and_nothing_panics() {
         return ability::not_run("a limit on processes, because this user cannot be another");
     }
     // The program itself must be readable for that user.
-    let program = home.path("tow-copy");
-    fs::copy(home.binary(), &program).unwrap();
+    let program = home.copy_binary("tow-copy");
     let mut codes = Vec::new();
     for most in 1..=10 {
         let shell = format!(

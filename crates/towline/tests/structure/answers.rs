@@ -56,6 +56,26 @@ fn the_schema_has_every_verb_of_the_reference() {
 }
 
 #[test]
+fn the_page_has_every_field_of_a_run() {
+    let page = fs::read_to_string(crates().join("../docs/reference/json.md")).unwrap();
+    let table = page.split("\n## ").find(|part| part.starts_with("A run"));
+    let rows = table
+        .unwrap()
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `"));
+    let on_page: BTreeSet<&str> = rows
+        .flat_map(|row| row.split(" | ").next().unwrap_or_default().split(", "))
+        .map(|name| name.trim_matches('`'))
+        .collect();
+    let schema = towline_wire::report::schema::document();
+    let fields = schema["$defs"]["Run"]["properties"].as_object();
+    let fields: BTreeSet<&str> = fields.unwrap().keys().map(String::as_str).collect();
+    assert!(fields.len() > 25, "the type was read: {fields:?}");
+    let differing: Vec<_> = fields.symmetric_difference(&on_page).collect();
+    assert!(differing.is_empty(), "{differing:?}");
+}
+
+#[test]
 fn the_committed_schema_is_that_of_the_types() {
     let committed = fs::read_to_string(crates().join("../docs/reference/json.schema.json"));
     let committed: serde_json::Value = serde_json::from_str(&committed.unwrap()).unwrap();

@@ -66,6 +66,27 @@ fn newest_first_in_plain_columns() {
 }
 
 #[test]
+fn the_hosts_of_a_run_in_json() {
+    let home = home();
+    let id = ended(&home, &["true"]);
+    assert!(
+        runs(&home, &[&id])[0].get("hosts").is_none(),
+        "of this machine no name is stored"
+    );
+    // As a far cluster tells it.
+    assert!(home.kill_daemon());
+    let changed = rusqlite::Connection::open(home.state().history())
+        .unwrap()
+        .execute(
+            "UPDATE runs SET state=json_set(state, '$.native', json(?2)) WHERE id=?1",
+            [&id, r#"{"id": "7", "hosts": ["c1", "c2"]}"#],
+        );
+    assert_eq!(changed, Ok(1));
+    assert_eq!(runs(&home, &[&id])[0]["hosts"], json!(["c1", "c2"]));
+    assert_eq!(home.show(&id)["hosts"], json!(["c1", "c2"]));
+}
+
+#[test]
 fn a_run_in_json() {
     let home = home_with_gpus();
     let good = ended(

@@ -92,8 +92,7 @@ fn a_folder_that_may_not_be_searched_is_not_an_empty_history() {
         return not_run("folders of other users: only root can be somebody else");
     }
     let mut home = home();
-    let binary = home.path("tow");
-    fs::copy(home.binary(), &binary).unwrap();
+    let binary = home.copy_binary("tow");
     open_to_all(&binary);
     home.use_binary(&binary);
     for folder in ["", "project", "home", "config"] {
@@ -112,8 +111,7 @@ fn another_user_s_folder_is_not_read_as_one_s_own() {
     let mut home = home();
     home.tow(["run", "true"]).ok();
     home.tow(["daemon", "stop"]).ok();
-    let binary = home.path("tow");
-    fs::copy(home.binary(), &binary).unwrap();
+    let binary = home.copy_binary("tow");
     open_to_all(&binary);
     home.use_binary(&binary);
     for folder in ["", "project", "home", "config", "state", "state/towline"] {

@@ -79,6 +79,9 @@ pub struct Run {
     /// The cluster's own word for its state, as last heard. Absent if the cluster has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_state: Option<String>,
+    /// The host names of the nodes that it runs or ran on. Absent if they are not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// Why the cluster keeps it waiting, in the cluster's own words. Absent if it gives no reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native_reason: Option<String>,
@@ -149,6 +152,9 @@ impl From<&RunRecord> for Run {
             native_state: native
                 .map(|native| native.word.clone())
                 .filter(|word| !word.is_empty()),
+            hosts: native
+                .map(|native| native.hosts.clone())
+                .unwrap_or_default(),
             native_reason: native
                 .map(|native| native.reason.clone())
                 .filter(|reason| !matches!(reason.as_str(), "" | "None")),

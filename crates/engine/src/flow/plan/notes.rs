@@ -105,8 +105,10 @@ pub(super) fn missing_script(program: &Program, workdir: &Path) -> Option<String
         .take(MAX_NAMES_COMPARED)
         .filter_map(|entry| entry.file_name().into_string().ok())
         .collect();
-    let meant = did_you_mean(wanted, names.iter().map(String::as_str))?;
-    Some(format!("there is no {script} where it starts: {meant}"))
+    let suggestion = did_you_mean(wanted, names.iter().map(String::as_str))?;
+    Some(format!(
+        "there is no {script} where it starts: {suggestion}"
+    ))
 }
 
 /// Notes about wishes of a run that this machine does not fulfil.
