@@ -1,6 +1,6 @@
 //! The code of an attempt, laid out by a thread, so that the runner can still handle a stop.
 
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::fmt::Display;
 use std::fs;
 use std::io;
@@ -40,6 +40,17 @@ impl Drop for NotifyOnDrop {
     }
 }
 
+/// Whether the thread with the other end has done its work. It may still have to exit: a caller that
+/// asked until it has would keep the processor from it.
+pub(crate) fn is_notified(done: &OwnedFd) -> bool {
+    let mut ready = [PollFd::new(done, PollFlags::IN)];
+    let at_once = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    poll(&mut ready, Some(&at_once)).is_ok_and(|count| count > 0)
+}
+
 impl Layout {
     pub(crate) fn begin(order: CodeOrder, attempt: u32) -> io::Result<Self> {
         let done = eventfd(0, EventfdFlags::CLOEXEC)?;
@@ -59,14 +70,16 @@ impl Layout {
         self.done.as_fd()
     }
 
+    /// Whether there is a result.
     pub(crate) fn is_over(&self) -> bool {
-        self.thread.is_finished()
+        is_notified(&self.done)
     }
 
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
+    /// Its result. Waits for it if it is not over.
     pub(crate) fn finish(self) -> Result<()> {
         self.thread
             .join()

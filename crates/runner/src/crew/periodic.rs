@@ -1,11 +1,10 @@
 //! Work that is repeated in a thread while the attempt runs, and once more when it is over.
 
-use crate::code::NotifyOnDrop;
+use crate::code::{NotifyOnDrop, is_notified};
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 #[derive(Debug)]
@@ -13,7 +12,6 @@ pub(super) struct Periodic {
     /// Readable once it is over.
     done: OwnedFd,
     ending: Arc<(Mutex<bool>, Condvar)>,
-    thread: JoinHandle<()>,
 }
 
 impl Periodic {
@@ -27,7 +25,7 @@ impl Periodic {
         let bell = NotifyOnDrop(done.try_clone()?);
         let ending = Arc::new((Mutex::new(false), Condvar::new()));
         let shared = ending.clone();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || {
                 let _bell = bell;
@@ -44,11 +42,7 @@ impl Periodic {
                         .is_ok_and(|(over, _)| *over);
                 }
             })?;
-        Ok(Self {
-            done,
-            ending,
-            thread,
-        })
+        Ok(Self { done, ending })
     }
 
     /// Asks for one last call.
@@ -59,7 +53,7 @@ impl Periodic {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.thread.is_finished()
+        is_notified(&self.done)
     }
 
     pub(super) fn watch(&self) -> BorrowedFd<'_> {

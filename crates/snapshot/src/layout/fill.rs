@@ -63,11 +63,15 @@ impl Layout<'_> {
     }
 
     pub(super) fn fill_all(&self, plan: &[Vec<Fill>]) -> Result<()> {
-        let threads = std::thread::available_parallelism()
-            .map_or(1, |count| count.get().min(8))
-            .max(self.store.parallel())
-            .min(plan.len())
-            .max(1);
+        let threads = if plan.len() > 1 {
+            // Asked only if it matters, because that reads several files.
+            std::thread::available_parallelism()
+                .map_or(1, |count| count.get().min(8))
+                .max(self.store.parallel())
+                .min(plan.len())
+        } else {
+            1
+        };
         std::thread::scope(|scope| {
             for _ in 1..threads {
                 // If a thread cannot be made, this one does its work too.

@@ -14,6 +14,9 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+/// How many folders one thread walks before others help.
+const FOLDERS_BEFORE_THREADS: usize = 16;
+
 /// A folder to walk. It is opened only when its turn comes, because many may wait.
 struct Job {
     path: PathBuf,
@@ -54,24 +57,11 @@ pub fn walk(root: &Path, rules: &Rules, limits: Limits) -> Result<Walked> {
         }),
         wake: Condvar::new(),
     };
-    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
-    let mut walked = Walked::default();
-    std::thread::scope(|scope| {
-        // If no more threads can be made, the existing ones do all the work.
-        let others: Vec<_> = (1..threads)
-            .map_while(|_| {
-                std::thread::Builder::new()
-                    .spawn_scoped(scope, || walk.work())
-                    .ok()
-            })
-            .collect();
-        let mut parts = vec![walk.work()];
-        parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
-        for part in parts {
-            walked.found.extend(part.found);
-            walked.left_out.extend(part.left_out);
-        }
-    });
+    // A small tree is walked in less time than it takes to start a thread.
+    let mut walked = walk.work(FOLDERS_BEFORE_THREADS);
+    if walk.goes_on() {
+        walk.work_in_threads(&mut walked);
+    }
     let shared = walk
         .shared
         .into_inner()
@@ -90,10 +80,36 @@ impl Walk<'_> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self) -> Walked {
+    fn goes_on(&self) -> bool {
+        let shared = self.lock();
+        !shared.jobs.is_empty() && !shared.stop && shared.problem.is_none()
+    }
+
+    fn work_in_threads(&self, walked: &mut Walked) {
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
+        std::thread::scope(|scope| {
+            // If no more threads can be made, the existing ones do all the work.
+            let others: Vec<_> = (1..threads)
+                .map_while(|_| {
+                    std::thread::Builder::new()
+                        .spawn_scoped(scope, || self.work(usize::MAX))
+                        .ok()
+                })
+                .collect();
+            let mut parts = vec![self.work(usize::MAX)];
+            parts.extend(others.into_iter().filter_map(|thread| thread.join().ok()));
+            for part in parts {
+                walked.found.extend(part.found);
+                walked.left_out.extend(part.left_out);
+            }
+        });
+    }
+
+    /// Walks folders until all are done, or `most` of them.
+    fn work(&self, most: usize) -> Walked {
         let mut part = Walked::default();
         let mut buffer = vec![MaybeUninit::uninit(); 32 << 10];
-        loop {
+        for _ in 0..most {
             let job = {
                 let mut shared = self.lock();
                 loop {
@@ -136,6 +152,7 @@ impl Walk<'_> {
                 shared.files / 4 >= self.limits.files || shared.bytes / 4 >= self.limits.bytes;
             self.wake.notify_all();
         }
+        part
     }
 }
 
