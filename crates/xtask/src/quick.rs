@@ -13,13 +13,14 @@ pub(crate) const SIMULATED: [&str; 3] = ["--release", "--package", SIMULATION];
 pub(crate) const ALL_SEEDS: &str = "0..20000";
 
 /// Crates whose tests need nothing but cargo.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "towline-core",
     "towline-wire",
     "towline-host",
     "towline-engine",
     "towline-import",
     "towline-client",
+    "towline-md5",
     "towline-slurm",
     "towline-server",
     "towline-samples",
