@@ -1,4 +1,4 @@
-//! What verbs and options of other schedulers' tools are called here.
+//! Verbs and options of other schedulers' tools, and our words for them.
 
 /// Verbs of other tools that none of ours resembles, and ours.
 pub const VERBS: [(&str, &str); 14] = [

@@ -4,7 +4,7 @@
 //! those of the batch job, as it would without us. So they travel under other names and are put
 //! back in the step.
 
-/// What a step sets anew, and what lets steps share the job's resources.
+/// The variables that a step sets anew, and the one that lets steps share the job's resources.
 const VARIABLES: [&str; 11] = [
     "SLURM_NTASKS",
     "SLURM_NPROCS",
@@ -23,7 +23,7 @@ const VARIABLES: [&str; 11] = [
 const OVERLAP: &str = "SLURM_OVERLAP";
 const TRAVELS_AS: &str = "TOW_BATCH_";
 
-/// What the command that starts a step of ours gets besides its environment. `lookup` finds the
+/// Further variables for the command that starts a step of ours. `lookup` finds the
 /// variables of the batch job.
 pub fn for_step(lookup: impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     let carried = VARIABLES

@@ -140,7 +140,7 @@ fn far_start_folder(resolved: &Resolved) -> PathBuf {
         .unwrap_or_default()
 }
 
-/// Where files of a run on this machine are looked for: its start folder first.
+/// The folders in which files of a run on this machine are looked for, its start folder first.
 fn roots(context: &Context, record: &RunRecord, resolved: &Resolved) -> Result<Vec<PathBuf>> {
     let state = context.state()?;
     Ok(match &resolved.code {

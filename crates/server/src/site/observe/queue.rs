@@ -1,4 +1,4 @@
-//! What the scheduler says of jobs: its queue, and its accounting for jobs that left the queue.
+//! The answers of the scheduler about jobs: its queue, and its accounting for jobs that left the queue.
 
 use super::super::settle::{Truth, believed};
 use towline_core::cluster::RunRef;

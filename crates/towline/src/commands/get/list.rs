@@ -65,7 +65,7 @@ fn text(answer: &Listed) -> String {
     text
 }
 
-/// Of a run on this machine.
+/// Lists the files of a run on this machine.
 pub(super) fn here(record: &RunRecord, roots: &[PathBuf]) -> Result<Report> {
     let mut folder = Folder::default();
     let is_there = |root: &&PathBuf| root.is_dir();
@@ -85,7 +85,7 @@ pub(super) fn here(record: &RunRecord, roots: &[PathBuf]) -> Result<Report> {
     Ok(folder.report(record))
 }
 
-/// Of a run on a far cluster: its start folder, or what the cluster keeps of it.
+/// Lists the start folder of a run on a far cluster, or the files that the cluster keeps of it.
 pub(super) fn far(context: &Context, record: &RunRecord, workdir: &Path) -> Result<Report> {
     let mut folder = Folder::default();
     for entry in crate::runs::far_files::list(context, record, workdir)? {
