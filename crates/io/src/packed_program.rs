@@ -38,7 +38,7 @@ impl Packer for ProgramPacker {
         }
         let packed = pack(&fs::read(&self.path).map_err(unreadable)?)
             .map_err(|error| Error::bug("this program cannot be packed").source_error(error))?;
-        // Where it cannot be kept, it is made again the next time.
+        // If it cannot be kept, it is made again the next time.
         let _ = keep(&self.folder, &kept, &packed);
         Ok(Some(packed))
     }

@@ -40,7 +40,7 @@ pub(crate) struct View {
     pub(crate) attempt: u32,
     pub(crate) one_attempt: bool,
     pub(crate) grep: Option<regex::bytes::Regex>,
-    /// Of the first attempt, begin with this many last lines of each log.
+    /// Show only this many last lines of each log of the first attempt, and what follows them.
     pub(crate) tail: Option<usize>,
     /// Go on until the run has ended; if not, stop after the present bytes.
     pub(crate) follow: bool,
@@ -142,7 +142,7 @@ fn hear_arrived(conversation: &mut Conversation, note: &mut dyn FnMut(Reply)) ->
     }
 }
 
-/// Where to begin in the logs of the first attempt, if not at their beginning.
+/// The offsets at which the logs of the first attempt begin to be shown, if not at 0.
 fn first_offsets(context: &Context, view: &View) -> HashMap<(u32, LogSource), u64> {
     let (Some(lines), Ok(state)) = (view.tail, context.state()) else {
         return HashMap::new();
@@ -150,7 +150,7 @@ fn first_offsets(context: &Context, view: &View) -> HashMap<(u32, LogSource), u6
     let attempt = view.attempt.max(1);
     let offset = |source: &LogSource| {
         let log = state.log(&view.run, attempt, *source);
-        // What cannot be read is told when it is read.
+        // An unreadable log is told when it is shown.
         let offset = crate::runs::logfiles::tail_offset(&log, lines).unwrap_or(0);
         ((attempt, *source), offset)
     };

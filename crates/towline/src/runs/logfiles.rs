@@ -77,7 +77,7 @@ pub(crate) fn tail_lines(path: &Path, lines: usize) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Where the last `lines` lines of a file begin; 0 if there is no file.
+/// The offset at which the last `lines` lines of a file begin; 0 if there is no file.
 pub(crate) fn tail_offset(path: &Path, lines: usize) -> io::Result<u64> {
     let Some(before) = towline_host::filesystem::metadata_if_there(path)? else {
         return Ok(0);

@@ -254,7 +254,7 @@ fn what_is_submitted_again_keeps_its_order() {
     assert_eq!(home.tow(["logs", &other]).ok().stdout, "by the first\n");
     let now = home.tow(["resubmit", "--now", &second]).ok().id();
     assert_eq!(home.tow(["wait", &now]).code, 0);
-    // What held once holds again: the third began after any end of the second.
+    // A condition that holds already delays nothing: the third began after any end of the second.
     let same = home.tow(["resubmit", &third]).ok().id();
     assert_eq!(home.tow(["wait", &same]).code, 0);
 }

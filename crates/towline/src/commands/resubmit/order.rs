@@ -8,7 +8,7 @@ use towline_core::plan::Plan;
 use towline_core::{Result, RunId};
 use towline_engine::history::History;
 
-/// What the user said of the order.
+/// Options that change the order of runs.
 #[derive(Debug, clap::Args)]
 pub(super) struct OrderArgs {
     /// Begin after other runs than the old one did: RUN, RUN:failed or RUN:ended.

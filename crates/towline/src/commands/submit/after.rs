@@ -37,7 +37,7 @@ pub(crate) fn runs_before(context: &Context, texts: &[String]) -> Result<Vec<Aft
     Ok(all)
 }
 
-/// What a submission waits for, and who has to be awake for it.
+/// The hint about the runs that a submission waits for, and about the machine that has to be on.
 pub(crate) fn hint(plan: &Plan) -> String {
     let before: Vec<String> = plan.after.iter().map(ToString::to_string).collect();
     let mut hint = format!("it begins after {}", before.join(", "));
