@@ -32,15 +32,18 @@ impl Program {
 
     pub fn from_job(job: &Job) -> Result<Self> {
         let none = || {
-            Error::config("the job has neither `command` nor `script`").hint(
-                "for example `tow submit python train.py`, or `command: python train.py` in \
+            Error::config("the job has neither `command` nor `script`")
+                .hint(
+                    "for example `tow submit python train.py`, or `command: python train.py` in \
                     the job file",
-            )
+                )
+                .about("command")
         };
         match (&job.command, &job.script) {
             (command, Some(_)) if !command.is_empty() => {
                 Err(Error::config("the job has both `command` and `script`")
-                    .hint("keep one of them"))
+                    .hint("keep one of them")
+                    .about("command"))
             }
             (_, Some(script)) if script.trim().is_empty() => Err(none()),
             (_, Some(script)) => Ok(Self::Script(script.clone())),
@@ -48,7 +51,7 @@ impl Program {
                 let program = Self::from_words(command.as_slice()).ok_or_else(none)?;
                 match &program {
                     Self::Argv(words) if words[0].is_empty() => {
-                        Err(Error::config("the command's first word is empty"))
+                        Err(Error::config("the command's first word is empty").about("command"))
                     }
                     Self::Line(line) if line.trim().is_empty() => Err(none()),
                     _ => Ok(program),

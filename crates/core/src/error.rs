@@ -203,6 +203,16 @@ pub struct Error {
     hints: Vec<String>,
     source: Option<Box<dyn StdError + Send + Sync>>,
     blames_network: bool,
+    about: Option<Box<About>>,
+}
+
+/// The part of a job file that an error is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct About {
+    /// The keys that lead to it, joined by dots: `resources.time`.
+    pub key: Option<String>,
+    /// Line and column, both from 1.
+    pub place: Option<(usize, usize)>,
 }
 
 impl Error {
@@ -219,6 +229,7 @@ impl Error {
             hints: Vec::new(),
             source: None,
             blames_network: false,
+            about: None,
         }
     }
     pub fn usage(message: impl Into<String>) -> Self {
@@ -262,6 +273,19 @@ impl Error {
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
+        self
+    }
+    /// Names the key of the job file that it is about, if none is named yet.
+    #[must_use]
+    pub fn about(mut self, key: impl Into<String>) -> Self {
+        let about = self.about.get_or_insert_default();
+        about.key.get_or_insert_with(|| key.into());
+        self
+    }
+    /// Names the line and the column of the job file.
+    #[must_use]
+    pub fn at_place(mut self, line: usize, column: usize) -> Self {
+        self.about.get_or_insert_default().place = Some((line, column));
         self
     }
     #[must_use]
@@ -316,6 +340,7 @@ impl Error {
     /// Another error with the hints of this one.
     fn with_hints_on(&self, mut other: Self) -> Self {
         other.hints.clone_from(&self.hints);
+        other.about.clone_from(&self.about);
         other.blame_network(self.blames_network)
     }
 
@@ -333,6 +358,10 @@ impl Error {
     }
     pub fn hints(&self) -> &[String] {
         &self.hints
+    }
+    /// The part of the job file that it is about.
+    pub fn subject(&self) -> Option<&About> {
+        self.about.as_deref()
     }
     /// Whether a hint already names the network as a possible reason.
     pub const fn blames_network(&self) -> bool {

@@ -24,14 +24,17 @@ pub fn chosen(job: &Job, make: Option<GpuMake>) -> Result<Option<&str>> {
             found.ok_or_else(|| {
                 Error::refused(format!("`environment.image` names none for {word} GPUs"))
                     .hint("name it, or one image for all")
+                    .about("environment.image")
             })?
         }
     };
     if image.trim().is_empty() {
-        return Err(Error::config("`environment.image` is empty"));
+        return Err(Error::config("`environment.image` is empty").about("environment.image"));
     }
     if image.starts_with('-') {
-        return Err(Error::config(format!("`{image}` cannot be an image")));
+        return Err(
+            Error::config(format!("`{image}` cannot be an image")).about("environment.image")
+        );
     }
     Ok(Some(image))
 }

@@ -16,7 +16,7 @@ use crate::quantity::Span;
 use crate::redact::{Secret, SecretSet, looks_like_credential};
 use crate::secret_name::SecretName;
 use crate::{Error, Result};
-use checks::{check_nul, check_templates, check_variable};
+use checks::{check_nul, check_templates, check_variables};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use shape::shape;
@@ -279,9 +279,7 @@ pub fn resolve(
     let program = Program::from_job(job)?;
     check_templates(job, &program)?;
     let shape = shape(job, total_gpus, gpus_per_node)?;
-    for name in job.environment.env.keys().chain(&job.environment.secrets) {
-        check_variable(name)?;
-    }
+    check_variables(job)?;
     check_nul(job)?;
     let (inherited, secrets) = split_environment(job, &around)?;
     let resolved = Resolved {
@@ -307,9 +305,9 @@ pub fn resolve(
         copy: around.copy,
     };
     if let Some(RetryPolicy { max: Some(0), .. }) = resolved.retry {
-        return Err(Error::config(
-            "`retry.max` counts every start, so it is at least 1",
-        ));
+        return Err(
+            Error::config("`retry.max` counts every start, so it is at least 1").about("retry.max"),
+        );
     }
     Ok((resolved, secrets))
 }
@@ -323,13 +321,11 @@ pub fn check(
     around: &Surroundings,
 ) -> Result<()> {
     check_templates(job, &Program::from_job(job)?)?;
-    job.environment
-        .env
-        .keys()
-        .chain(&job.environment.secrets)
-        .try_for_each(|name| check_variable(name))?;
+    check_variables(job)?;
     check_nul(job)?;
-    job.sweep.combinations()?;
+    job.sweep
+        .combinations()
+        .map_err(|error| error.about("sweep"))?;
     split_environment(job, around)?;
     gpus_per_node.map_or(Ok(()), |gpus| shape(job, total_gpus, gpus).map(drop))
 }
@@ -364,12 +360,12 @@ fn split_environment(
             .find(|(known, _)| known == name)
             .map(|(_, value)| Secret::new(value.clone()));
         let Some(value) = from_environment.or_else(|| around.keyring.get(name).cloned()) else {
-            return Err(
-                Error::refused(format!("the secret `{name}` has no value")).hint(format!(
+            return Err(Error::refused(format!("the secret `{name}` has no value"))
+                .hint(format!(
                     "export {name}=… before submitting, or store it: secret-tool store \
                     --label={name} towline {name}"
-                )),
-            );
+                ))
+                .about("environment.secrets"));
         };
         inherited.remove(name);
         secrets.0.insert(SecretName::Variable(name.clone()), value);

@@ -309,10 +309,8 @@ impl Layers {
             return Ok(Cluster::local());
         }
         let known: Vec<&str> = self.cluster_names();
-        let error = Error::new(
-            towline_core::ErrorKind::NotFound,
-            format!("no cluster is called `{name}`"),
-        );
+        let text = format!("no cluster is called `{name}`");
+        let error = Error::not_found(text).about("cluster");
         Err(error.hint(
             did_you_mean(name, known.iter().copied())
                 .unwrap_or_else(|| format!("known: {}", known.join(", "))),

@@ -23,7 +23,7 @@ const NUMBER_VARIABLES: [&str; 3] = [
 ];
 const HISTORY_JOURNAL_VARIABLE: &str = "TOW_HISTORY_JOURNAL";
 /// Other variables that are read by this program, its tests, or a run.
-const OTHER_VARIABLES: [&str; 13] = [
+const OTHER_VARIABLES: [&str; 14] = [
     "TOW_AZURE_BLOB_ENDPOINT",
     "TOW_AZUREML_SPEC",
     "TOW_ATTEMPT",
@@ -33,6 +33,7 @@ const OTHER_VARIABLES: [&str; 13] = [
     "TOW_CREW_GUARD",
     "TOW_HEAD_PID",
     "TOW_NODES",
+    "TOW_PROGRESS",
     "TOW_RUN_DIR",
     "TOW_RUN_ID",
     "TOW_SEED",

@@ -1,5 +1,6 @@
 //! Starting the daemon: one way for whoever needs one.
 
+use crate::own::PROGRESS_VARIABLE;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -42,7 +43,7 @@ pub fn command(state_root: &Path) -> Command {
 fn is_kept(name: &str) -> bool {
     KEPT_VARIABLES.contains(&name)
         || network::VARIABLES.contains(&name)
-        || (name.starts_with("TOW_") && !looks_like_credential(name))
+        || (name.starts_with("TOW_") && name != PROGRESS_VARIABLE && !looks_like_credential(name))
 }
 
 #[cfg(test)]
@@ -59,6 +60,7 @@ mod tests {
             "TOW_STORE_PASSWORD",
             "AWS_SECRET_ACCESS_KEY",
             "EDITOR",
+            "TOW_PROGRESS",
         ] {
             assert!(!is_kept(name), "{name}");
         }

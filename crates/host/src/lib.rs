@@ -13,6 +13,7 @@ pub mod limits;
 pub mod lock;
 pub mod mounts;
 pub mod once;
+pub mod own;
 pub mod owner;
 pub mod ports;
 pub mod process;

@@ -1,10 +1,10 @@
 //! The command line: every verb with its help. The code of a verb is in `commands/<verb>.rs`.
 
 use crate::commands::{
-    abort, adopt, alloc, clusters, completions, config, cp, daemon, diff, doctor, down, edit, get,
-    history, hold, import, init, login, logout, logs, ls, man, nodes, port, prune, ps, query,
+    abort, adopt, alloc, api, clusters, completions, config, cp, daemon, diff, doctor, down, edit,
+    get, history, hold, import, init, login, logout, logs, ls, man, nodes, port, prune, ps, query,
     release, resubmit, resume, rm, roles, scratch, show, snapshot, ssh, submit, sync, tag, trust,
-    tunnel, up, url, wait, why,
+    tunnel, ui, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -91,6 +91,8 @@ pub(crate) enum Verb {
     Login(login::Args),
     Logout(logout::Args),
     Roles(roles::Args),
+    Ui(ui::Args),
+    Api(api::Args),
     Config(config::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
@@ -125,6 +127,8 @@ impl Verb {
                 | Self::Prune(_)
                 | Self::Release(_)
                 | Self::Logout(_)
+                | Self::Ui(_)
+                | Self::Api(_)
                 | Self::Config(_)
                 | Self::Trust(_)
                 | Self::Doctor(_)

@@ -8,13 +8,7 @@ use towline_wire::report::Failure;
 pub(crate) fn report(error: &Error, json: bool) -> u8 {
     let code = error.kind().exit_code();
     if json {
-        let failure = Failure {
-            error: error.kind().word(),
-            message: error.to_string(),
-            hints: error.hints().to_vec(),
-            exit_code: code,
-            refusal: error.kind().refusal(),
-        };
+        let failure = Failure::from(error);
         output::status_json(&serde_json::to_string(&failure).unwrap_or_default());
         return code;
     }

@@ -18,6 +18,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
         "Look at runs",
         &[
             "ps", "logs", "why", "show", "query", "diff", "get", "tag", "history", "ssh", "port",
+            "ui",
         ],
     ),
     ("Data", &["ls", "up", "down", "cp", "rm", "url", "sync"]),
@@ -38,6 +39,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
             "snapshot",
             "daemon",
             "completions",
+            "api",
         ],
     ),
 ];

@@ -81,6 +81,23 @@ impl StateFolder {
             .collect();
         self.clusters().join(format!("{safe}.{what}.json"))
     }
+    /// The cluster of a file in [`StateFolder::clusters`], if it is such a file about one.
+    pub fn cluster_of(file: &str, what: &str) -> Option<String> {
+        let mut encoded = file.strip_suffix(".json")?.strip_suffix(what)?;
+        encoded = encoded.strip_suffix('.')?;
+        let mut bytes = Vec::with_capacity(encoded.len());
+        while let Some(first) = encoded.chars().next() {
+            let length = if first == '%' {
+                bytes.push(u8::from_str_radix(encoded.get(1..3)?, 16).ok()?);
+                3
+            } else {
+                bytes.extend_from_slice(first.encode_utf8(&mut [0; 4]).as_bytes());
+                first.len_utf8()
+            };
+            encoded = &encoded[length..];
+        }
+        String::from_utf8(bytes).ok()
+    }
     /// Control sockets of ssh, and the hosts it knows.
     pub fn ssh(&self) -> PathBuf {
         self.0.join("ssh")
@@ -143,3 +160,32 @@ pub const DAEMON_SOCKET: &str = "daemon.sock";
 
 /// The socket of a tunnel's supervisor, inside its folder.
 pub const TUNNEL_SOCKET: &str = "control.sock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_is_known_by_its_file() {
+        let state = StateFolder::new("/state");
+        for name in ["lab", "a b", "ü/../x", "100%", "a.status"] {
+            let path = state.cluster(name, "status");
+            let file = path.file_name().and_then(|name| name.to_str());
+            let file = file.expect("a name");
+            assert_eq!(
+                StateFolder::cluster_of(file, "status").as_deref(),
+                Some(name),
+                "{file}"
+            );
+            assert_eq!(StateFolder::cluster_of(file, "facts"), None, "{file}");
+        }
+        for file in [
+            "status.json",
+            "%zz.status.json",
+            "%.status.json",
+            "lab.status",
+        ] {
+            assert_eq!(StateFolder::cluster_of(file, "status"), None, "{file}");
+        }
+    }
+}

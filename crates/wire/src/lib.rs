@@ -2,6 +2,7 @@
 //! journal, the layout of the state folder, and the output of `--json`. Versioned; changed only by
 //! adding.
 
+pub mod api;
 pub mod cluster;
 pub mod crew;
 pub mod daemon;

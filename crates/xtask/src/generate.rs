@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const VERBS: [&str; 62] = [
+const VERBS: [&str; 64] = [
     "submit",
     "run",
     "ps",
@@ -69,6 +69,8 @@ const VERBS: [&str; 62] = [
     "daemon status",
     "daemon stop",
     "completions",
+    "ui",
+    "api",
 ];
 
 pub(crate) fn run() -> Outcome {
@@ -104,6 +106,8 @@ fn files() -> Result<Vec<(PathBuf, String)>, String> {
             tow(&["config", "schema"])?,
         ),
         (reference.join("json.schema.json"), answers()?),
+        (reference.join("api.schema.json"), interface()?),
+        (reference.join("openapi.json"), tow(&["api", "--openapi"])?),
         (reference.join("clusters.md"), clusters::page()),
         (readme.clone(), clusters::quoted(&read(&readme)?)?),
         picture::file()?,
@@ -117,6 +121,13 @@ fn read(path: &Path) -> Result<String, String> {
 /// The schema of `--json`.
 fn answers() -> Result<String, String> {
     let document = towline_wire::report::schema::document();
+    let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
+    Ok(text + "\n")
+}
+
+/// The schema of the interface for programs.
+fn interface() -> Result<String, String> {
+    let document = towline_wire::api::schema::document();
     let text = serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?;
     Ok(text + "\n")
 }

@@ -42,7 +42,8 @@ pub(super) fn machine(
                 "write it in the job file, or for all jobs there: `clusters.{}.job: \
                     {{resources: {{instance_type: NAME}}}}`",
                 config.name
-            )))
+            ))
+            .about("resources.instance_type"))
         }
         // The service may offer machines that it does not list. A name close to a listed one is a
         // typo.
@@ -52,7 +53,8 @@ pub(super) fn machine(
                     "cluster `{}` has no machines of the kind {wanted}",
                     config.name
                 ))
-                .hint(format!("did you mean `{near}`?"))),
+                .hint(format!("did you mean `{near}`?"))
+                .about("resources.instance_type")),
                 None => Ok(Some(wanted.clone())),
             }
         }
@@ -63,7 +65,8 @@ pub(super) fn machine(
                 "cluster `{}` has machines of the kind {size}, not {wanted}",
                 config.name
             ))
-            .hint("leave `resources.instance_type` out"))
+            .hint("leave `resources.instance_type` out")
+            .about("resources.instance_type"))
         }
         _ => Ok(wanted.or_else(|| site.vm_size.clone())),
     }

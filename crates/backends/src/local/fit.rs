@@ -31,7 +31,8 @@ fn container(draft: &Draft<'_>) -> Result<Option<Container>> {
         return Err(Error::unsupported(
             "an `image` needs a container runtime, and none was found: podman, docker, apptainer",
         )
-        .hint("install one of them, or leave `environment.image` out"));
+        .hint("install one of them, or leave `environment.image` out")
+        .about("environment.image"));
     };
     let program = program
         .into_os_string()
@@ -59,6 +60,7 @@ fn absolute(image: &str, folder: &Path) -> Result<String> {
     let found = found.ok_or_else(|| {
         Error::refused(format!("the image {image} is not there"))
             .hint("a name that begins with / or ./ is a folder or file here")
+            .about("environment.image")
     })?;
     found
         .into_os_string()

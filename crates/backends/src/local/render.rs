@@ -30,11 +30,12 @@ pub fn need(shape: &Shape, machine_cpus: u32) -> Need {
 
 /// Refuses a request that can never fit, with the reason.
 pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
-    let refuse = |what: String, has: String| {
+    let refuse = |key: &str, what: String, has: String| {
         Err(Error::too_large(format!(
             "this machine can never start it: it asks for {what} and there are {has}"
         ))
-        .hint("ask for less, or choose another cluster with `-c`"))
+        .hint("ask for less, or choose another cluster with `-c`")
+        .about(key))
     };
     if need.gpus > 0 && machine.gpus == 0 {
         return Err(Error::too_large(format!(
@@ -47,19 +48,26 @@ pub fn check_fits(need: &Need, machine: &Need) -> Result<()> {
         .hint(
             "if it has some that were not found, say how many: `TOW_CLUSTERS__LOCAL__GPUS=1`, or \
                 `clusters: {local: {gpus: 1}}` in the configuration",
-        ));
+        )
+        .about("resources.gpus_per_node"));
     }
     if need.gpus > machine.gpus {
         return refuse(
+            "resources.gpus_per_node",
             format!("{} GPU{}", need.gpus, plural(need.gpus)),
             machine.gpus.to_string(),
         );
     }
     if need.cpus > machine.cpus {
-        return refuse(format!("{} CPUs", need.cpus), machine.cpus.to_string());
+        return refuse(
+            "resources.cpus_per_node",
+            format!("{} CPUs", need.cpus),
+            machine.cpus.to_string(),
+        );
     }
     if need.memory > machine.memory {
         return refuse(
+            "resources.memory",
             format!("{} of memory", Memory(need.memory)),
             Memory(machine.memory).to_string(),
         );

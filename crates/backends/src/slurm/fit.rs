@@ -23,12 +23,14 @@ fn container(image: &str, cluster: &str, runtimes: &[Runtime]) -> Result<Contain
             "an `image` needs a container runtime, and cluster `{cluster}` has none on its login \
                 host: podman, docker, apptainer"
         ))
-        .hint("a module that brings one must be loaded there by your shell's profile"));
+        .hint("a module that brings one must be loaded there by your shell's profile")
+        .about("environment.image"));
     };
     if image.starts_with("./") || image.starts_with("../") {
         return Err(
             Error::refused(format!("the image {image} is a folder of this machine"))
-                .hint("name it as the nodes of the cluster see it: /shared/image"),
+                .hint("name it as the nodes of the cluster see it: /shared/image")
+                .about("environment.image"),
         );
     }
     Ok(Container {

@@ -119,7 +119,8 @@ fn machine(
         return Err(Error::refused(format!(
             "`resources.instance_type` asks for GPUs of the kind `{kind}`, and the job for none"
         ))
-        .hint("ask for some with `-n`, or leave it out"));
+        .hint("ask for some with `-n`, or leave it out")
+        .about("resources.instance_type"));
     }
     let mut native = resources.native.clone();
     if let Some(other) = resources
@@ -181,7 +182,8 @@ fn tier(
         .hint(format!(
             "say what it is there: `tiers: {{{}: {{qos: …}}}}` or `{{partition: …}}`",
             tier.word()
-        )));
+        ))
+        .about("resources.tier"));
     }
     Ok(words)
 }
@@ -242,11 +244,16 @@ fn check_fits(
     place: Option<&PartitionFacts>,
 ) -> Result<()> {
     let refuse = |refusal: Refusal| {
-        Error::too_large(format!(
+        let key = refusal.key;
+        let told = Error::too_large(format!(
             "cluster `{}` can never start it: {}",
             config.name, refusal.why
         ))
-        .hint(refusal.hint)
+        .hint(refusal.hint);
+        match key {
+            Some(key) => told.about(key),
+            None => told,
+        }
     };
     check_nodes(&asked.resolved.shape, site).map_err(refuse)?;
     check_array(asked.runs.len(), site).map_err(refuse)?;
@@ -259,6 +266,8 @@ fn check_fits(
 struct Refusal {
     why: String,
     hint: String,
+    /// The key of the job file that asks for too much.
+    key: Option<&'static str>,
 }
 
 impl Refusal {
@@ -266,7 +275,13 @@ impl Refusal {
         Self {
             why,
             hint: hint.into(),
+            key: None,
         }
+    }
+
+    const fn about(mut self, key: &'static str) -> Self {
+        self.key = Some(key);
+        self
     }
 }
 
@@ -285,7 +300,8 @@ fn check_nodes(shape: &Shape, site: &SiteFacts) -> std::result::Result<(), Refus
                 shape.gpus_per_node
             ),
             "ask for fewer with `-n` or `resources.gpus_per_node`, or more nodes",
-        ));
+        )
+        .about("resources.gpus_per_node"));
     }
     let cpus = site
         .facts
@@ -301,7 +317,8 @@ fn check_nodes(shape: &Shape, site: &SiteFacts) -> std::result::Result<(), Refus
                 shape.cpus_per_node.unwrap_or(0)
             ),
             "ask for fewer with `--cpus`",
-        ));
+        )
+        .about("resources.cpus_per_node"));
     }
     let memory = site
         .facts
@@ -317,7 +334,8 @@ fn check_nodes(shape: &Shape, site: &SiteFacts) -> std::result::Result<(), Refus
                 towline_core::quantity::Memory(memory)
             ),
             "ask for less with `--memory`",
-        ));
+        )
+        .about("resources.memory"));
     }
     Ok(())
 }

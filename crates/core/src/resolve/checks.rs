@@ -47,7 +47,18 @@ pub(super) fn check_nul(job: &Job) -> Result<()> {
     }
 }
 
-pub(super) fn check_variable(name: &str) -> Result<()> {
+pub(super) fn check_variables(job: &Job) -> Result<()> {
+    for name in job.environment.env.keys() {
+        let about = |error: Error| error.about(format!("environment.env.{name}"));
+        check_variable(name).map_err(about)?;
+    }
+    for name in &job.environment.secrets {
+        check_variable(name).map_err(|error| error.about("environment.secrets"))?;
+    }
+    Ok(())
+}
+
+fn check_variable(name: &str) -> Result<()> {
     let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {

@@ -65,10 +65,11 @@ impl Shape {
 pub fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Shape> {
     let resources = &job.resources;
     if resources.nodes == Some(0) {
-        return Err(Error::config("`resources.nodes` is at least 1"));
+        return Err(Error::config("`resources.nodes` is at least 1").about("resources.nodes"));
     }
     if resources.cpus_per_node == Some(0) {
-        return Err(Error::config("`resources.cpus_per_node` is at least 1"));
+        return Err(Error::config("`resources.cpus_per_node` is at least 1")
+            .about("resources.cpus_per_node"));
     }
     let (nodes, gpus) = match total_gpus {
         None => (
@@ -96,9 +97,10 @@ pub fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Sh
         },
     };
     if nodes > MAX_NODES_PER_RUN {
-        return Err(Error::too_large(format!(
-            "{nodes} nodes are more than any cluster has"
-        )));
+        return Err(
+            Error::too_large(format!("{nodes} nodes are more than any cluster has"))
+                .about("resources.nodes"),
+        );
     }
     let launch = job.launch.unwrap_or_default();
     let ranks_per_node = match launch {
@@ -107,7 +109,8 @@ pub fn shape(job: &Job, total_gpus: Option<u32>, machine_gpus: u32) -> Result<Sh
             return Err(Error::config(
                 "`launch: per_gpu` starts one rank per GPU, but the job asks for none",
             )
-            .hint("ask for some with `-n 4` or `resources.gpus_per_node`"));
+            .hint("ask for some with `-n 4` or `resources.gpus_per_node`")
+            .about("launch"));
         }
         Launch::PerGpu => gpus,
         Launch::Ranks(ranks) => ranks,

@@ -13,6 +13,8 @@ pub struct DecodeError {
     pub at: Option<Position>,
     pub message: String,
     pub hint: Option<String>,
+    /// The keys that lead to the value, the innermost first.
+    pub path: Vec<String>,
 }
 
 /// An unknown key, in a file where that is only a warning.
@@ -39,6 +41,7 @@ impl de::Error for DecodeError {
             at: None,
             message: message.to_string(),
             hint: None,
+            path: Vec::new(),
         }
     }
 }
@@ -48,17 +51,37 @@ impl DecodeError {
         self.at.get_or_insert_with(|| node.at.clone());
         self
     }
+
+    /// The value is below this key.
+    fn under(mut self, key: &str) -> Self {
+        self.path.push(key.to_owned());
+        self
+    }
+
+    /// The keys that lead to the value, joined by dots; `None` for the whole.
+    pub fn key(&self) -> Option<String> {
+        let keys: Vec<&str> = self.path.iter().rev().map(String::as_str).collect();
+        (!keys.is_empty()).then(|| keys.join("."))
+    }
 }
 
 impl From<DecodeError> for crate::Error {
     fn from(error: DecodeError) -> Self {
-        Self::config(error.to_string()).maybe_hint(error.hint)
+        let key = error.key();
+        let mut told = Self::config(error.to_string()).maybe_hint(error.hint);
+        if let Some(at) = error.at {
+            told = told.at_place(at.line, at.column);
+        }
+        match key {
+            Some(key) => told.about(key),
+            None => told,
+        }
     }
 }
 
 impl From<super::YamlError> for crate::Error {
     fn from(error: super::YamlError) -> Self {
-        Self::config(error.to_string())
+        Self::config(error.to_string()).at_place(error.at.line, error.at.column)
     }
 }
 
@@ -104,6 +127,7 @@ impl<'n> Decoder<'n> {
             at: Some(self.node.at.clone()),
             message: format!("expected {expected}, found {found}"),
             hint: None,
+            path: Vec::new(),
         }
     }
 
@@ -138,6 +162,7 @@ impl<'n> Decoder<'n> {
                         at: Some(key.at.clone()),
                         message,
                         hint: Some(hint),
+                        path: vec![name.to_owned()],
                     });
                 }
             }
@@ -169,6 +194,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                 decoder: self,
                 entries: entries.iter(),
                 value: None,
+                key: "",
             }),
         }
         .map_err(|error: DecodeError| error.at(self.node))
@@ -250,6 +276,7 @@ impl<'de> de::Deserializer<'de> for Decoder<'_> {
                 decoder: self,
                 entries: known.into_iter(),
                 value: None,
+                key: "",
             })
             .map_err(|error: DecodeError| error.at(self.node))
     }
@@ -316,6 +343,7 @@ macro_rules! map_access {
             decoder: Decoder<'n>,
             entries: $iterator,
             value: Option<&'n Node>,
+            key: &'n str,
         }
         impl<'de, 'n> de::MapAccess<'de> for $name<'n> {
             type Error = DecodeError;
@@ -327,8 +355,9 @@ macro_rules! map_access {
                     return Ok(None);
                 };
                 self.value = Some(value);
+                self.key = key.text().unwrap_or_default();
                 let name: StrDeserializer<'_, DecodeError> =
-                    de::IntoDeserializer::into_deserializer(key.text().unwrap_or_default());
+                    de::IntoDeserializer::into_deserializer(self.key);
                 seed.deserialize(name)
                     .map(Some)
                     .map_err(|error| error.at(key))
@@ -342,7 +371,7 @@ macro_rules! map_access {
                     .take()
                     .expect("serde asks for a key before its value");
                 seed.deserialize(self.decoder.with(value))
-                    .map_err(|error| error.at(value))
+                    .map_err(|error| error.at(value).under(self.key))
             }
         }
     };

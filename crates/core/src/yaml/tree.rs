@@ -114,6 +114,30 @@ impl Node {
         }
     }
 
+    /// Takes out the value at a path of keys. `false` if there is none.
+    pub fn remove(&mut self, path: &[&str]) -> bool {
+        let Content::Mapping(entries) = &mut self.content else {
+            return false;
+        };
+        let Some((first, rest)) = path.split_first() else {
+            return false;
+        };
+        let place = entries
+            .iter()
+            .position(|(key, _)| key.text() == Some(*first));
+        match place {
+            None => false,
+            // The path may lead into a value that is no mapping: all of it is taken out then.
+            Some(place) => {
+                let is_below = !rest.is_empty() && entries[place].1.remove(rest);
+                if !is_below {
+                    entries.remove(place);
+                }
+                true
+            }
+        }
+    }
+
     /// Merges `over` on top: mappings merge key by key, everything else is replaced.
     pub fn overlay(&mut self, over: Self) {
         match (&mut self.content, over.content) {

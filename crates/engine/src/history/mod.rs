@@ -4,7 +4,9 @@
 //! journal on a network file system, where WAL's shared memory does not work. A database that is
 //! newer than the program is only read. A damaged one is named and left unchanged.
 
+mod changes;
 mod entries;
+mod pages;
 mod prune;
 mod read;
 mod reference;
@@ -16,7 +18,9 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use changes::Changes;
 pub use entries::{Entry, SweepEntry};
+pub use pages::{Page, PageFilter, PageKey, PageRow, PageSweep, WordColumn};
 pub use prune::PruneRow;
 pub use read::{ActiveRun, Filter, Submission};
 pub use reference::Target;

@@ -226,6 +226,23 @@ impl History {
         Ok(id.and_then(|id| RunId::try_from(id).ok()))
     }
 
+    /// Whether a run has not ended.
+    pub fn has_active(&self) -> Result<bool> {
+        let active: Vec<Phase> = Phase::ALL
+            .into_iter()
+            .filter(|phase| !phase.is_ended())
+            .collect();
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM runs WHERE {})",
+            in_phases(&active)
+        );
+        self.query(|connection| {
+            connection
+                .prepare_cached(&sql)?
+                .query_row([], |row| row.get(0))
+        })
+    }
+
     /// All runs that have not ended, oldest first.
     pub fn active(&self) -> Result<Vec<ActiveRun>> {
         self.query(|connection| {
@@ -249,15 +266,7 @@ impl History {
                     "SELECT events.sequence, runs.id, at, body FROM events JOIN runs ON \
                         runs.sequence = events.run WHERE runs.id=?1 ORDER BY events.sequence",
                 )?
-                .query_map([run.as_str()], |row| {
-                    let event: Option<RunEvent> = json(row, 3)?;
-                    Ok(event.map(|event| Recorded {
-                        sequence: row.get(0).unwrap_or(0),
-                        run: run.clone(),
-                        at: Moment(row.get(2).unwrap_or(0)),
-                        event,
-                    }))
-                })?
+                .query_map([run.as_str()], |row| event(row, run.clone()))?
                 .filter_map(Result::transpose)
                 .collect()
         })
@@ -324,6 +333,17 @@ pub(super) fn in_phases(phases: &[Phase]) -> String {
         .map(|phase| format!("'{}'", phase.word()))
         .collect();
     format!("phase IN ({})", words.join(", "))
+}
+
+/// An event from its number, a column that is not looked at, its moment and its body.
+pub(super) fn event(row: &Row<'_>, run: RunId) -> rusqlite::Result<Option<Recorded>> {
+    let event: Option<RunEvent> = json(row, 3)?;
+    Ok(event.map(|event| Recorded {
+        sequence: row.get(0).unwrap_or(0),
+        run,
+        at: Moment(row.get(2).unwrap_or(0)),
+        event,
+    }))
 }
 
 pub(super) fn id(row: &Row<'_>, column: usize) -> rusqlite::Result<RunId> {

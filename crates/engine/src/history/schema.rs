@@ -3,7 +3,8 @@
 use super::History;
 use towline_core::{Error, Result};
 
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE environments (
         id   INTEGER PRIMARY KEY,
         hash INTEGER NOT NULL,
@@ -64,7 +65,34 @@ const MIGRATIONS: &[&str] = &["
         body     TEXT NOT NULL
     );
     CREATE INDEX events_run ON events (run);
-"];
+",
+    "
+    CREATE TABLE histories (id TEXT NOT NULL);
+    INSERT INTO histories VALUES (lower(hex(randomblob(8))));
+
+    CREATE TABLE floors (runs INTEGER NOT NULL, events INTEGER NOT NULL);
+    INSERT INTO floors VALUES (0, 0);
+
+    CREATE TABLE removals (sequence INTEGER PRIMARY KEY, run TEXT NOT NULL);
+
+    CREATE TRIGGER runs_removed BEFORE DELETE ON runs BEGIN
+        UPDATE floors SET
+            runs = max(runs, (SELECT max(sequence) FROM runs)),
+            events = max(events, ifnull((SELECT max(sequence) FROM events), 0));
+        INSERT INTO removals (run) VALUES (OLD.id);
+        DELETE FROM removals WHERE sequence <= (SELECT max(sequence) FROM removals) - 10000;
+    END;
+",
+];
+
+/// The number of the next run: a number that a removed run had is never given again, because
+/// readers of [`super::changes`] go on behind the last number that they have seen.
+pub(super) const NEXT_RUN: &str = "(SELECT 1 + max(ifnull((SELECT max(sequence) FROM runs), 0), \
+    (SELECT runs FROM floors)))";
+
+/// The number of the next event, by the same rule.
+pub(super) const NEXT_EVENT: &str = "(SELECT 1 + max(ifnull((SELECT max(sequence) FROM events), \
+    0), (SELECT events FROM floors)))";
 
 /// Indexes that make reading faster and change no answer. They have no version, because SQLite
 /// keeps them right for a program that does not know them. A run of a sweep is one whose id differs
@@ -104,14 +132,18 @@ impl History {
             ))
             .hint("use that tow to change something; reading works with this one"));
         }
-        for (migration, number) in MIGRATIONS.iter().zip(1u32..).skip(version as usize) {
-            let script =
-                format!("BEGIN IMMEDIATE; {migration} PRAGMA user_version={number}; COMMIT;");
-            self.connection
-                .execute_batch(&script)
-                .map_err(|error| self.failed(&error))?;
+        let missing = &MIGRATIONS[version as usize..];
+        if missing.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        // All at once: readers never see a half of it.
+        let script = format!(
+            "BEGIN IMMEDIATE; {} PRAGMA user_version={SCHEMA_VERSION}; COMMIT;",
+            missing.concat()
+        );
+        self.connection
+            .execute_batch(&script)
+            .map_err(|error| self.failed(&error))
     }
 
     /// Makes the indexes that are missing. A failure is ignored: on a full disk reading is slower

@@ -51,10 +51,7 @@ impl Batch<'_> {
             .prepare_cached("UPDATE runs SET tags=?2 WHERE sequence=?1")?
             .execute(params![key, json])?;
         let event = RunEvent::Tagged { tags: tags.clone() };
-        let body = serde_json::to_string(&event).expect("an event serialises");
-        connection
-            .prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?
-            .execute(params![key, at.0, body])?;
-        Ok(Some((connection.last_insert_rowid(), tags)))
+        let sequence = self.insert_event(key, &event, at)?;
+        Ok(Some((sequence, tags)))
     }
 }

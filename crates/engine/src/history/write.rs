@@ -1,6 +1,7 @@
 //! Writing: everything goes through a batch, which is one transaction.
 
 use super::History;
+use super::schema::{NEXT_EVENT, NEXT_RUN};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -151,12 +152,13 @@ impl Batch<'_> {
         let command = template::fill(&plan.resolved.program.display(), value_of, &[])
             .unwrap_or_else(|_| plan.resolved.program.display());
         self.connection()
-            .prepare_cached(
-                "INSERT INTO runs (id, reversed, submission, name, experiment, cluster, tier, \
-                    tags, parameters, command, gpus, nodes, world, phase, state, created, resubmits)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, \
-                     ?17)",
-            )?
+            .prepare_cached(&format!(
+                "INSERT INTO runs (sequence, id, reversed, submission, name, experiment, cluster, \
+                    tier, tags, parameters, command, gpus, nodes, world, phase, state, created, \
+                    resubmits)
+                 VALUES ({NEXT_RUN}, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+                     ?15, ?16, ?17)"
+            ))?
             .execute(params![
                 run.id.as_str(),
                 reversed(&run.id),
@@ -216,13 +218,23 @@ impl Batch<'_> {
         if let RunEvent::Edited { edit } = event {
             self.write_edit(run, edit)?;
         }
+        self.insert_event(run, event, at)
+    }
+
+    /// Adds an event; returns its place in the stream.
+    pub(super) fn insert_event(
+        &self,
+        run: RunKey,
+        event: &RunEvent,
+        at: Moment,
+    ) -> rusqlite::Result<i64> {
+        let sql = format!(
+            "INSERT INTO events (sequence, run, at, body) VALUES ({NEXT_EVENT}, ?1, ?2, ?3)"
+        );
+        let body = serde_json::to_string(event).expect("an event serialises");
         self.connection()
-            .prepare_cached("INSERT INTO events (run, at, body) VALUES (?1, ?2, ?3)")?
-            .execute(params![
-                run,
-                at.0,
-                serde_json::to_string(event).expect("an event serialises")
-            ])?;
+            .prepare_cached(&sql)?
+            .execute(params![run, at.0, body])?;
         Ok(self.connection().last_insert_rowid())
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod abort;
 pub(crate) mod adopt;
 pub(crate) mod alloc;
+pub(crate) mod api;
 pub(crate) mod clusters;
 pub(crate) mod completions;
 pub(crate) mod config;
@@ -41,6 +42,7 @@ pub(crate) mod sync;
 pub(crate) mod tag;
 pub(crate) mod trust;
 pub(crate) mod tunnel;
+pub(crate) mod ui;
 pub(crate) mod up;
 pub(crate) mod url;
 pub(crate) mod wait;
@@ -180,6 +182,8 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Adopt(args) => adopt::run(context, &args),
         Verb::Port(args) => port::run(context, &args),
         Verb::Tunnel(args) => tunnel::run(context, &args),
+        Verb::Api(args) => api::run(context, &args),
+        Verb::Ui(args) => ui::run(context, &args),
         Verb::Alloc(args) => alloc::run(context, args),
         Verb::Release(args) => release::run(context, &args),
         Verb::Ls(args) => ls::run(context, &args),

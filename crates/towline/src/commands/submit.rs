@@ -1,6 +1,7 @@
 //! `tow submit` and `tow run`.
 
 pub(crate) mod after;
+pub(crate) mod check;
 pub(super) mod machines;
 
 use super::{Report, logs};

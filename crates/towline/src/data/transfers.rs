@@ -155,7 +155,11 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         let begun = Instant::now();
         let progress = Arc::new(Progress::default());
         let (source, target) = (job.from.clone(), job.to.clone());
-        let work = bar::with_bar(progress.clone(), copy(job.from, job.to, options, progress));
+        let work = bar::with_bar(
+            &job.shown,
+            progress.clone(),
+            copy(job.from, job.to, options, progress),
+        );
         let Some(mut outcome) = stores::drive(work)? else {
             return Ok(interrupted());
         };

@@ -7,12 +7,18 @@ use std::time::{Duration, Instant};
 use towline_core::quantity::Size;
 use towline_core::time::human_millis;
 use towline_io::transfer::progress::{Glance, Progress};
+use towline_wire::api::envelope::Progress as Reported;
 
 const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Draws while `act` runs, if stderr is a terminal.
-pub(crate) async fn with_bar<T>(progress: Arc<Progress>, act: impl Future<Output = T>) -> T {
-    if !std::io::stderr().is_terminal() {
+pub(crate) async fn with_bar<T>(
+    name: &str,
+    progress: Arc<Progress>,
+    act: impl Future<Output = T>,
+) -> T {
+    let for_program = output::progress_is_json();
+    if !for_program && !std::io::stderr().is_terminal() {
         return act.await;
     }
     let begun = Instant::now();
@@ -21,15 +27,36 @@ pub(crate) async fn with_bar<T>(progress: Arc<Progress>, act: impl Future<Output
         tick.tick().await;
         loop {
             tick.tick().await;
-            output::redraw(&line(&progress.glance(), begun.elapsed()));
+            let (glance, elapsed) = (progress.glance(), begun.elapsed());
+            if for_program {
+                output::progress_json(reported(name, &glance));
+            } else {
+                output::redraw(&line(&glance, elapsed));
+            }
         }
     };
     let result = tokio::select! {
         result = act => result,
         () = drawing => unreachable!("it draws for ever"),
     };
-    output::redraw("");
+    if for_program {
+        output::progress_json(reported(name, &progress.glance()));
+    } else {
+        output::redraw("");
+    }
     result
+}
+
+/// The same for a program.
+pub(crate) fn reported(name: &str, glance: &Glance) -> Reported {
+    Reported {
+        text: name.to_owned(),
+        files: glance.done,
+        bytes: glance.done_bytes,
+        of_files: glance.found,
+        of_bytes: glance.found_bytes,
+        is_total_known: glance.all_found,
+    }
 }
 
 pub(crate) fn line(glance: &Glance, elapsed: Duration) -> String {

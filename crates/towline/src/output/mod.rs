@@ -18,6 +18,7 @@ use towline_core::quantity::Memory;
 use towline_core::visible::{visible, visible_json};
 use towline_core::{Error, Result};
 use towline_host::surroundings;
+use towline_wire::api::envelope::{Progress, ProgressLine};
 
 /// Writes raw bytes to stdout. If the reader has gone (`tow ps | head`), the process ends quietly;
 /// any other failure is an error.
@@ -122,6 +123,18 @@ pub(crate) fn redraw(line: &str) {
     let mut stderr = io::stderr().lock();
     IS_DRAWN.store(!line.is_empty(), Ordering::Relaxed);
     let _ = write!(stderr, "{CLEAR_LINE}{}", shown(line)).and_then(|()| stderr.flush());
+}
+
+/// Whether a program wants the progress, as lines of JSON.
+pub(crate) fn progress_is_json() -> bool {
+    surroundings::variable_os(towline_host::own::PROGRESS_VARIABLE)
+        .is_some_and(|value| value == "json")
+}
+
+/// Reports the progress to a program.
+pub(crate) fn progress_json(progress: Progress) {
+    let line = serde_json::to_string(&ProgressLine { progress });
+    status_json(&line.unwrap_or_default());
 }
 
 /// Whether there is a user at a terminal who can be asked.

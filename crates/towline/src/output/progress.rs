@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use towline_io::transfer::progress::Glance;
 use towline_snapshot::progress::Reading;
+use towline_wire::api::envelope::Progress as Reported;
 
 /// Work that takes less time shows no progress.
 const SHOWN_AFTER: Duration = Duration::from_millis(400);
@@ -31,7 +32,15 @@ impl Bar {
         read: impl Fn() -> Reading + Sync,
         work: impl FnOnce() -> T,
     ) -> T {
-        self.watch_line(|| bar::line(&glance(&read()), self.begun.elapsed()), work)
+        let shown = |for_program: bool| {
+            let glance = glance(&read());
+            if for_program {
+                output::progress_json(bar::reported(self.name, &glance));
+                return String::new();
+            }
+            bar::line(&glance, self.begun.elapsed())
+        };
+        self.watch_line(shown, work)
     }
 
     /// Does `work` and meanwhile shows how many of `total` are done.
@@ -41,14 +50,27 @@ impl Bar {
         total: u64,
         work: impl FnOnce() -> T,
     ) -> T {
-        self.watch_line(
-            || format!("{} of {total}", done.load(Ordering::Relaxed)),
-            work,
-        )
+        let shown = |for_program: bool| {
+            let done = done.load(Ordering::Relaxed);
+            if for_program {
+                output::progress_json(Reported {
+                    text: self.name.to_owned(),
+                    files: done,
+                    of_files: total,
+                    is_total_known: true,
+                    bytes: 0,
+                    of_bytes: 0,
+                });
+                return String::new();
+            }
+            format!("{done} of {total}")
+        };
+        self.watch_line(shown, work)
     }
 
-    fn watch_line<T>(&self, read: impl Fn() -> String + Sync, work: impl FnOnce() -> T) -> T {
-        if !std::io::stderr().is_terminal() {
+    /// `read` gives the line for people, or reports to a program.
+    fn watch_line<T>(&self, read: impl Fn(bool) -> String + Sync, work: impl FnOnce() -> T) -> T {
+        if !output::progress_is_json() && !std::io::stderr().is_terminal() {
             return work();
         }
         let over = AtomicBool::new(false);
@@ -63,13 +85,17 @@ impl Bar {
         })
     }
 
-    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn() -> String + Sync)) {
+    fn draw_until(&self, over: &AtomicBool, read: &(impl Fn(bool) -> String + Sync)) {
         let mut drawn = false;
+        let for_program = output::progress_is_json();
         while !over.load(Ordering::Relaxed) {
             std::thread::park_timeout(REDRAW_INTERVAL);
             if self.begun.elapsed() >= SHOWN_AFTER && !over.load(Ordering::Relaxed) {
-                output::redraw(&format!("{}: {}", self.name, read()));
-                drawn = true;
+                let line = read(for_program);
+                if !for_program {
+                    output::redraw(&format!("{}: {line}", self.name));
+                    drawn = true;
+                }
             }
         }
         if drawn {

@@ -4,6 +4,7 @@
 mod crew;
 
 use crate::commands;
+use crate::commands::submit::check;
 use crate::completion;
 use crate::context::Context;
 use crate::data;
@@ -41,7 +42,7 @@ enum Main {
     Own(fn(Words<'_>) -> ExitCode),
 }
 
-static PROCESSES: [Process; 16] = [
+static PROCESSES: [Process; 17] = [
     Process {
         verb: towline_runner::GUARD_VERB,
         words: &["NAME"],
@@ -116,6 +117,11 @@ static PROCESSES: [Process; 16] = [
         verb: aliases::CONNECT_VERB,
         words: &["STATE", "ALIAS", "PORT"],
         main: Main::Exec(connect),
+    },
+    Process {
+        verb: check::CHECK_VERB,
+        words: &["CLUSTER"],
+        main: Main::Own(|words| check::main(words.get(0))),
     },
     Process {
         verb: completion::COMPLETE_VERB,

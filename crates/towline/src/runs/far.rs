@@ -6,7 +6,7 @@ use std::time::Duration;
 use towline_client as client;
 use towline_core::cluster::RunRef;
 use towline_core::reason::Outcome;
-use towline_core::record::{Freshness, RunRecord};
+use towline_core::record::RunRecord;
 use towline_core::state::Phase;
 use towline_core::time::Moment;
 use towline_core::{ErrorKind, Result, RunId};
@@ -18,16 +18,8 @@ use towline_wire::layout::StateFolder;
 
 /// How long to wait for new logs before the local copy is shown.
 const LOGS_TIMEOUT: Duration = Duration::from_secs(60);
-/// The daemon looks at an active cluster every few seconds. A cluster without a look for this long
-/// does not answer, or nobody asked.
-const QUIET_MILLIS: u64 = 30_000;
 
-/// Whether a run is on another machine than this.
-pub(crate) fn is_far(history: &History, run: &RunId) -> Result<bool> {
-    Ok(history
-        .submission_of(run)?
-        .is_some_and(|submission| !submission.plan.is_here()))
-}
+pub(crate) use towline_api::runs::fresh::{is_far, mark_quiet_cluster as freshness};
 
 /// The places of a far run on its cluster: its folder, and its code if that is stored.
 pub(crate) fn places(
@@ -41,29 +33,6 @@ pub(crate) fn places(
     // A cluster that the configuration does not name any more has no known place.
     let cluster = context.cluster(&record.cluster).ok();
     Ok(cluster.and_then(|cluster| cluster.run_folder(&record.id)))
-}
-
-/// Marks a far run as stale if its cluster has not answered lately.
-pub(crate) fn freshness(state: &StateFolder, record: &mut RunRecord) {
-    let status = match ClusterStatus::read(&state.cluster(&record.cluster, "status")) {
-        Ok(Some(status)) => status,
-        Ok(None) => return,
-        Err(error) => {
-            record.freshness = Freshness::Stale {
-                since: record.created,
-                why: format!("the time of its cluster's last answer cannot be read: {error}"),
-            };
-            return;
-        }
-    };
-    let seen = status.seen.unwrap_or(record.created);
-    let age = towline_host::clock::now().since(seen);
-    let why = status
-        .trouble
-        .or_else(|| (age > QUIET_MILLIS).then(|| "its cluster has not answered since".to_owned()));
-    if let Some(why) = why {
-        record.freshness = Freshness::Stale { since: seen, why };
-    }
 }
 
 /// Fetches the new log bytes of a far run. If its cluster cannot be reached, a warning says so, and

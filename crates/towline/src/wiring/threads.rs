@@ -49,6 +49,18 @@ pub(crate) fn runtime() -> Result<Runtime> {
 
 const WORKER_THREADS: usize = 2;
 
+/// The runtime of a server: one thread that listens, and one for each call that is under way.
+pub(crate) fn serving_runtime() -> Result<Runtime> {
+    Builder::new_current_thread()
+        .max_blocking_threads(MAX_CALLS)
+        .enable_all()
+        .build()
+        .map_err(none)
+}
+
+/// An open page has one call under way all the time: its stream of events.
+const MAX_CALLS: usize = 320;
+
 /// Runs a verb. A panic becomes a message and a documented exit code.
 pub(crate) fn without_panics(json: bool, verb: impl FnOnce() -> ExitCode) -> ExitCode {
     let usual = std::panic::take_hook();

@@ -38,6 +38,7 @@ pub mod time;
 pub mod transfer;
 pub mod trust;
 pub mod tunnel;
+pub mod ui;
 pub mod url;
 pub mod why;
 

@@ -6,7 +6,7 @@ use super::{Failure, Run, Runs};
 use super::{abort, adopt, alloc, change, clusters, config, daemon, diff, doctor, get, history};
 use super::{import, init, login, logs, ls, nodes, prune, ps, query, release, resubmit, rm};
 use super::{roles, scratch, show};
-use super::{snapshot, submit, trust, tunnel, url, why};
+use super::{snapshot, submit, trust, tunnel, ui, url, why};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
@@ -124,6 +124,7 @@ const VERBS: &[Verb] = &[
     one("tunnel ls", &[of::<tunnel::Tunnels>]),
     one("tunnel open", &[of::<tunnel::TunnelsOpened>]),
     one("tunnel rm", &[of::<tunnel::TunnelsRemoved>]),
+    one("ui", &[of::<ui::PageAddress>]),
     one("up", &[of::<Transfers>]),
     one("url", &[of::<url::FileUrl>]),
     one("wait", &[of::<Runs>]),
@@ -131,21 +132,38 @@ const VERBS: &[Verb] = &[
     one("why SWEEP", &[of::<why::WhySweep>]),
 ];
 
+/// What each form of a verb prints, with references that begin with `path`, and what they refer to.
+pub fn answers(path: &str) -> (Map<String, Value>, Map<String, Value>) {
+    let mut settings = SchemaSettings::draft2020_12().for_serialize();
+    settings.definitions_path = path.to_owned().into();
+    let mut generator = settings.into_generator();
+    let verbs = VERBS
+        .iter()
+        .map(|verb| (verb.name.to_owned(), prints(verb, &mut generator)))
+        .collect();
+    of::<Failure>(&mut generator);
+    (verbs, generator.take_definitions(true))
+}
+
+fn prints(verb: &Verb, generator: &mut SchemaGenerator) -> Value {
+    let answers: Vec<Schema> = verb
+        .answers
+        .iter()
+        .map(|answer| answer(generator))
+        .collect();
+    match answers.as_slice() {
+        [answer] => json!(answer),
+        several => json!({ "anyOf": several }),
+    }
+}
+
 /// The schema: `$defs` has every answer, `verbs` says which verb prints which.
 pub fn document() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut generator = settings.into_generator();
     let mut verbs = Map::new();
     for verb in VERBS {
-        let answers: Vec<Schema> = verb
-            .answers
-            .iter()
-            .map(|answer| answer(&mut generator))
-            .collect();
-        let prints = match answers.as_slice() {
-            [answer] => json!(answer),
-            several => json!({ "anyOf": several }),
-        };
+        let prints = prints(verb, &mut generator);
         let entry = json!({ "stream": verb.is_stream, "prints": prints });
         verbs.insert(verb.name.to_owned(), entry);
     }

@@ -29,7 +29,8 @@ pub fn code_place(job: &Job, current: &Path) -> Result<CodePlace> {
             {
                 return Err(Error::config(format!(
                     "`code.workdir` is a folder below the code root, not `{workdir}`"
-                )));
+                ))
+                .about("code.workdir"));
             }
             root.join(below)
         }
@@ -37,8 +38,8 @@ pub fn code_place(job: &Job, current: &Path) -> Result<CodePlace> {
         None => current.to_owned(),
     };
     Ok(CodePlace {
-        root: real_folder(&root)?,
-        workdir: real_folder(&workdir)?,
+        root: real_folder(&root).map_err(|error| error.about("code.root"))?,
+        workdir: real_folder(&workdir).map_err(|error| error.about("code.workdir"))?,
     })
 }
 

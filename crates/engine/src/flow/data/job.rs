@@ -121,7 +121,8 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     } else {
         Err(Error::config(format!(
             "`io.{name}`: a name has letters, digits, `_` and `-`, and begins with a letter"
-        )))
+        ))
+        .about(format!("io.{name}")))
     }
 }
 
@@ -132,9 +133,9 @@ pub fn clean(key: &str, path: &str) -> Result<String> {
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
     if parts.contains(&"..") {
-        return Err(Error::config(format!(
-            "`{key}`: `{path}` climbs out of its datastore"
-        )));
+        return Err(
+            Error::config(format!("`{key}`: `{path}` climbs out of its datastore")).about(key),
+        );
     }
     Ok(parts.join("/"))
 }
@@ -161,7 +162,8 @@ fn check_mount(outside: &dyn Outside, plan: &IoPlan) -> Result<()> {
         plan.name,
         names.join(", ")
     ))
-    .hint("install it, or use `mode: read` or `mode: write`"))
+    .hint("install it, or use `mode: read` or `mode: write`")
+    .about(format!("io.{}.mode", plan.name)))
 }
 
 #[cfg(test)]

@@ -64,7 +64,11 @@ fn configured(outside: &dyn Outside, at: &str, name: &str) -> Result<Datastore> 
                     .to_owned(),
                 known => format!("known: {}", known.join(", ")),
             });
-        return Err(Error::config(format!("{at}: no datastore is called `{name}`")).hint(hint));
+        return Err(
+            Error::config(format!("{at}: no datastore is called `{name}`"))
+                .hint(hint)
+                .about(format!("{}.datastore", at.trim_matches('`'))),
+        );
     };
     let mut datastore = datastore.clone();
     if let Some(Credential::Map(map)) = &mut datastore.credential

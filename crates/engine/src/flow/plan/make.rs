@@ -125,20 +125,22 @@ fn name_without_values(name: &str) -> String {
 /// Refuses, with the reason, what the cluster cannot do, before anything is made.
 fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
     let caps = cluster.caps();
-    let refuse = |what: &str| {
-        Err(Error::unsupported(format!(
-            "cluster `{}` cannot give a run {what}",
-            cluster.name()
-        )))
+    let refuse = |key: &str, what: &str| {
+        let name = cluster.name();
+        let text = format!("cluster `{name}` cannot give a run {what}");
+        Err(Error::unsupported(text).about(key))
     };
     if !job.io.is_empty() && !caps.io {
-        return refuse("`io`: datastores are not supported there yet");
+        return refuse("io", "`io`: datastores are not supported there yet");
     }
     if job.copy.is_some() && !caps.io {
-        return refuse("`copy`: datastores are not supported there yet");
+        return refuse("copy", "`copy`: datastores are not supported there yet");
     }
     if job.environment.image.is_some() && !caps.containers {
-        return refuse("an `image`: containers are not supported there yet");
+        return refuse(
+            "environment.image",
+            "an `image`: containers are not supported there yet",
+        );
     }
     if job
         .identity
@@ -146,7 +148,7 @@ fn check_caps(job: &Job, cluster: &dyn Cluster) -> Result<()> {
         .is_some_and(|identity| identity != "none")
         && !caps.identity
     {
-        return refuse("an `identity`");
+        return refuse("identity", "an `identity`");
     }
     Ok(())
 }
