@@ -44,6 +44,12 @@ fn main() -> Outcome<()> {
         }
     };
     println!("cargo::rerun-if-changed=build.rs");
+    // The tests of this crate run it again.
+    let script = env::current_exe()?;
+    println!(
+        "cargo::rustc-env=TOW_PAGE_BUILD_SCRIPT={}",
+        script.display()
+    );
     println!("cargo::rerun-if-changed=without-node");
     write_files(&folder, &out)
 }

@@ -117,19 +117,19 @@ fn begin<W: Write + Send + 'static>(
 ) -> bool {
     let id = call.id;
     let cancel = {
-        let mut under_way = calls.lock().unwrap_or_else(PoisonError::into_inner);
-        if under_way.contains_key(&id) {
+        let mut in_progress = calls.lock().unwrap_or_else(PoisonError::into_inner);
+        if in_progress.contains_key(&id) {
             let error = Error::usage(format!("call {id} is still under way"))
                 .hint("give each call a number of its own");
             return output.refuse(Some(id), &error);
         }
-        if under_way.len() >= MAX_CALLS {
+        if in_progress.len() >= MAX_CALLS {
             let error = Error::refused(format!("{MAX_CALLS} calls are under way already"));
             return output.refuse(Some(id), &error);
         }
         match cancel::pair() {
             Ok((canceller, cancel)) => {
-                under_way.insert(id, canceller);
+                in_progress.insert(id, canceller);
                 cancel
             }
             Err(error) => {
@@ -149,15 +149,15 @@ fn begin<W: Write + Send + 'static>(
             Ok(answer) => Reply::Done(answer),
             Err(error) => Reply::Error(Failure::from(&error)),
         };
-        let mut under_way = calls_there.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.remove(&id);
-        drop(under_way);
+        let mut in_progress = calls_there.lock().unwrap_or_else(PoisonError::into_inner);
+        in_progress.remove(&id);
+        drop(in_progress);
         caller.reply(reply);
     });
     if let Err(error) = made {
-        let mut under_way = calls.lock().unwrap_or_else(PoisonError::into_inner);
-        under_way.remove(&id);
-        drop(under_way);
+        let mut in_progress = calls.lock().unwrap_or_else(PoisonError::into_inner);
+        in_progress.remove(&id);
+        drop(in_progress);
         let error = Error::from_io("no thread can be made for the call", error)
             .hint(towline_core::error::THREADS_HINT);
         return output.refuse(Some(id), &error);

@@ -1,6 +1,7 @@
 //! Paths in the state folder. This module only makes names; it opens nothing.
 
 use crate::log_name::LogName;
+use crate::transfer::STATUS_SUFFIX;
 use std::path::{Path, PathBuf};
 use towline_core::RunId;
 use towline_core::cluster::LogSource;
@@ -129,6 +130,10 @@ impl StateFolder {
     /// Journals of transfers that may be interrupted.
     pub fn transfers(&self) -> PathBuf {
         self.0.join("transfers")
+    }
+    /// How far a transfer that is under way is, by the name of the transfer.
+    pub fn transfer_status(&self, id: &str) -> PathBuf {
+        self.transfers().join(format!("{id}{STATUS_SUFFIX}"))
     }
     /// Content and manifests of snapshots; a cache that all runs on this machine share.
     pub fn snapshots(&self) -> PathBuf {

@@ -17,6 +17,7 @@ pub mod report;
 pub mod runner;
 pub mod site;
 pub mod stage;
+pub mod transfer;
 pub mod tunnel;
 pub mod version;
 pub mod workspace;

@@ -1,7 +1,9 @@
 //! How the far clusters answer.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+use towline_core::time::Moment;
 use towline_wire::api::stream::{ClusterNews, Item};
 use towline_wire::cluster::ClusterStatus;
 use towline_wire::layout::StateFolder;
@@ -21,7 +23,7 @@ impl ClusterReader {
     }
 
     /// The clusters whose answers changed since the last call.
-    pub(super) fn read(&mut self) -> Vec<Item> {
+    pub(super) fn read(&mut self) -> Option<Item> {
         let mut clusters = Vec::new();
         for (name, file) in self.files() {
             // A file that cannot be read now is read again at its next change.
@@ -32,17 +34,14 @@ impl ClusterReader {
                 name: name.clone(),
                 seen: status.seen.map(Time),
                 trouble: status.trouble,
+                facts: changed(&self.state.cluster(&name, "facts")),
             };
             if self.told.get(&name) != Some(&news) {
                 self.told.insert(name, news.clone());
                 clusters.push(news);
             }
         }
-        if clusters.is_empty() {
-            Vec::new()
-        } else {
-            vec![Item::Clusters { clusters }]
-        }
+        (!clusters.is_empty()).then_some(Item::Clusters { clusters })
     }
 
     fn files(&self) -> Vec<(String, PathBuf)> {
@@ -56,4 +55,11 @@ impl ClusterReader {
             })
             .collect()
     }
+}
+
+/// When a file was last written; `None` if it is not there.
+fn changed(path: &Path) -> Option<Time> {
+    let metadata = towline_host::filesystem::metadata_if_there(path).ok()??;
+    let since = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    Some(Time(Moment(i64::try_from(since.as_millis()).ok()?)))
 }

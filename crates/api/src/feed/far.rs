@@ -110,27 +110,31 @@ fn listen(mut conversation: Conversation, cancel: &Cancel) -> bool {
                 Err(_) => return false,
             }
         }
-        let mut ready = [
-            PollFd::from_borrowed_fd(cancel.descriptor(), PollFlags::IN),
-            PollFd::new(conversation.stream(), PollFlags::IN),
-        ];
-        // A heartbeat comes every second: a daemon that says nothing for long hangs.
-        let timeout = Timespec {
-            tv_sec: 5,
-            tv_nsec: 0,
-        };
-        let count = poll(&mut ready, Some(&timeout)).unwrap_or(0);
-        if !ready[0].revents().is_empty() {
+        let Some(has_news) = wait(&conversation, cancel) else {
             return true;
-        }
-        drop(ready);
-        if count > 0 && !conversation.fill().unwrap_or(false) {
+        };
+        if has_news && !conversation.fill().unwrap_or(false) {
             return false;
         }
         if conversation.check().is_err() {
             return false;
         }
     }
+}
+
+/// Whether the daemon said something; `None` if nobody follows any more.
+fn wait(conversation: &Conversation, cancel: &Cancel) -> Option<bool> {
+    let mut ready = [
+        PollFd::from_borrowed_fd(cancel.descriptor(), PollFlags::IN),
+        PollFd::new(conversation.stream(), PollFlags::IN),
+    ];
+    // A heartbeat comes every second: a daemon that says nothing for long hangs.
+    let timeout = Timespec {
+        tv_sec: 5,
+        tv_nsec: 0,
+    };
+    let count = poll(&mut ready, Some(&timeout)).unwrap_or(0);
+    ready[0].revents().is_empty().then_some(count > 0)
 }
 
 fn pause(cancel: &Cancel) {

@@ -7,7 +7,10 @@ mod clusters;
 mod far;
 mod logs;
 pub mod streams;
+mod transfers;
+mod tunnels;
 mod watch;
+mod workspaces;
 
 use crate::replies::Caller;
 use changes::ChangeReader;
@@ -20,7 +23,10 @@ use towline_wire::api::envelope::Reply;
 use towline_wire::api::stream::{Events, Item, Place};
 use towline_wire::layout::StateFolder;
 use towline_wire::report::Time;
+use transfers::TransferReader;
+use tunnels::TunnelReader;
 use watch::{News, Watch};
+use workspaces::WorkspaceReader;
 
 /// What is written in this time is told together.
 const GATHER: Duration = Duration::from_millis(4);
@@ -47,6 +53,9 @@ pub fn run(
         watch: Watch::new(state),
         changes: ChangeReader::new(state, since, !ask.no_runs),
         clusters: ClusterReader::new(state),
+        tunnels: TunnelReader::new(state),
+        workspaces: WorkspaceReader::new(state),
+        transfers: TransferReader::new(state),
         logs: LogReader::new(state),
         told: Instant::now(),
         daemon_looked: None,
@@ -61,7 +70,7 @@ pub fn run(
             feed.logs.follow(wanted);
             news = News::all();
         }
-        if !feed.look(caller, &news)? {
+        if !feed.look(caller, news)? {
             return Ok(());
         }
         feed.nudge_daemon(state);
@@ -95,6 +104,9 @@ struct Feed {
     watch: Watch,
     changes: ChangeReader,
     clusters: ClusterReader,
+    tunnels: TunnelReader,
+    workspaces: WorkspaceReader,
+    transfers: TransferReader,
     logs: LogReader,
     told: Instant,
     daemon_looked: Option<Instant>,
@@ -102,8 +114,11 @@ struct Feed {
 
 impl Feed {
     /// Tells what is new. `false` if nobody listens any more.
-    fn look(&mut self, caller: &mut dyn Caller, news: &News) -> Result<bool> {
-        if news.history {
+    fn look(&mut self, caller: &mut dyn Caller, news: News) -> Result<bool> {
+        if !self.watch.hears() || news == News::all() {
+            self.watch.look_for_folders();
+        }
+        if news.has(News::HISTORY) {
             loop {
                 let (items, has_more) = self.changes.read()?;
                 self.logs.note(&items);
@@ -115,11 +130,9 @@ impl Feed {
                 }
             }
         }
-        if news.clusters {
-            let items = self.clusters.read();
-            if !self.tell(caller, items) {
-                return Ok(false);
-            }
+        let items = self.around(news);
+        if !self.tell(caller, items) {
+            return Ok(false);
         }
         self.logs.prepare(&mut self.watch);
         loop {
@@ -136,6 +149,26 @@ impl Feed {
             return Ok(self.tell(caller, vec![Item::Alive { now }]));
         }
         Ok(true)
+    }
+
+    /// What changed beside the runs.
+    fn around(&mut self, news: News) -> Vec<Item> {
+        let mut items = Vec::new();
+        if news.has(News::CLUSTERS) {
+            items.extend(self.clusters.read());
+        }
+        if news.has(News::TUNNELS) {
+            self.watch.look_for_folders();
+            items.extend(self.tunnels.read());
+        }
+        if news.has(News::WORKSPACES) {
+            self.watch.look_for_folders();
+            items.extend(self.workspaces.read());
+        }
+        if news.has(News::TRANSFERS) {
+            items.extend(self.transfers.read());
+        }
+        items
     }
 
     fn tell(&mut self, caller: &mut dyn Caller, items: Vec<Item>) -> bool {

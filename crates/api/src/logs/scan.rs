@@ -56,7 +56,7 @@ impl Scanner {
         }
         for place in memchr::memchr_iter(b'\n', chunk) {
             self.ends += 1;
-            if self.ends % LINES_PER_MARK == 0 {
+            if self.ends.is_multiple_of(LINES_PER_MARK) {
                 self.marks.push(self.bytes + place as u64 + 1);
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::commands::Report;
 use crate::context::Context;
+use crate::data::announced::Announced;
 use crate::data::stores;
 use crate::output;
 use crate::output::bar;
@@ -155,11 +156,14 @@ pub(crate) fn run(context: &Context, jobs: Vec<Job>, choices: &Choices) -> Resul
         let begun = Instant::now();
         let progress = Arc::new(Progress::default());
         let (source, target) = (job.from.clone(), job.to.clone());
-        let work = bar::with_bar(
-            &job.shown,
-            progress.clone(),
-            copy(job.from, job.to, options, progress),
-        );
+        let announced = Announced {
+            state: context.state()?,
+            path: &job.shown,
+            direction: job.direction,
+            progress: progress.clone(),
+        };
+        let copying = copy(job.from, job.to, options, progress.clone());
+        let work = bar::with_bar(&job.shown, progress, announced.during(copying));
         let Some(mut outcome) = stores::drive(work)? else {
             return Ok(interrupted());
         };

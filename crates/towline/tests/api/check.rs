@@ -37,7 +37,7 @@ retry: {max: 0}
 launch: twice
 command: train
 ";
-    let checked = client.call("job.check", json!({ "input": input }));
+    let checked = client.call("job.check", &json!({ "input": input }));
     let found = problems(&checked);
     let keys: Vec<(&str, u64)> = found.iter().map(|(key, line, _)| (&**key, *line)).collect();
     for expected in [
@@ -61,7 +61,7 @@ fn a_good_file_gives_the_plan_that_would_be_sent() {
     let home = home();
     let mut client = Client::new(&home);
     let input = "command: train --lr ${{lr}}\nsweep: {lr: [0.1, 0.01]}\n";
-    let checked = client.call("job.check", json!({ "input": input }));
+    let checked = client.call("job.check", &json!({ "input": input }));
     assert_eq!(checked["problems"], json!([]));
     assert_eq!(checked["plan"]["runs"].as_array().unwrap().len(), 2);
     assert_eq!(checked["plan"]["cluster"], "local");
@@ -72,19 +72,19 @@ fn a_good_file_gives_the_plan_that_would_be_sent() {
 fn text_that_is_no_yaml_and_clusters_that_are_not_there_are_told() {
     let home = home();
     let mut client = Client::new(&home);
-    let checked = client.call("job.check", json!({ "input": "a: [1\nb: 2" }));
+    let checked = client.call("job.check", &json!({ "input": "a: [1\nb: 2" }));
     let found = problems(&checked);
     assert_eq!((found.len(), &*found[0].0), (1, "-"), "{found:?}");
     assert!(found[0].1 > 0, "{found:?}");
     let checked = client.call(
         "job.check",
-        json!({ "input": "command: x\ncluster: lba\n" }),
+        &json!({ "input": "command: x\ncluster: lba\n" }),
     );
     let found = problems(&checked);
     assert_eq!((&*found[0].0, found[0].1), ("cluster", 2), "{found:?}");
     let checked = client.call(
         "job.check",
-        json!({ "input": "command: x\n", "cluster": "lba" }),
+        &json!({ "input": "command: x\n", "cluster": "lba" }),
     );
     assert_eq!(problems(&checked)[0].0, "cluster");
 }

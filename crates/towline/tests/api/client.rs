@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// Begins a call; returns its number.
-    pub(crate) fn begin(&mut self, call: &str, args: Value) -> u64 {
+    pub(crate) fn begin(&mut self, call: &str, args: &Value) -> u64 {
         self.last += 1;
         let line = json!({ "id": self.last, "call": call, "args": args });
         self.write(&line.to_string());
@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// A call's last reply, and the others.
-    pub(crate) fn replies(&mut self, call: &str, args: Value) -> (Value, Vec<Value>) {
+    pub(crate) fn replies(&mut self, call: &str, args: &Value) -> (Value, Vec<Value>) {
         let id = self.begin(call, args);
         let mut others = Vec::new();
         loop {
@@ -103,7 +103,7 @@ impl Client {
 
     /// The answer of a call.
     #[track_caller]
-    pub(crate) fn call(&mut self, call: &str, args: Value) -> Value {
+    pub(crate) fn call(&mut self, call: &str, args: &Value) -> Value {
         let (reply, _) = self.replies(call, args);
         match reply.get("done") {
             Some(answer) => answer.clone(),
@@ -113,7 +113,7 @@ impl Client {
 
     /// The error of a call.
     #[track_caller]
-    pub(crate) fn refused(&mut self, call: &str, args: Value) -> Map<String, Value> {
+    pub(crate) fn refused(&mut self, call: &str, args: &Value) -> Map<String, Value> {
         let (reply, _) = self.replies(call, args);
         match reply.get("error") {
             Some(Value::Object(failure)) => failure.clone(),

@@ -19,30 +19,33 @@ fn lines_searches_and_the_first_error() {
             .extend(more.as_object().unwrap().clone());
         args
     };
-    let logs = client.call("logs.list", json!({ "run": id }));
+    let logs = client.call("logs.list", &json!({ "run": id }));
     assert_eq!(logs["logs"][0]["source"], json!({ "rank": 0 }));
     let read = client.call(
         "logs.read",
-        log(json!({ "from": { "line": 2500 }, "lines": 2 })),
+        &log(json!({ "from": { "line": 2500 }, "lines": 2 })),
     );
     assert_eq!(read["lines"], json!(["step 2501", "step 2502"]));
     assert_eq!(
         (&read["total"], &read["is_open"]),
         (&json!(3002), &json!(false))
     );
-    let read = client.call("logs.read", log(json!({ "from": { "end": 1 } })));
+    let read = client.call("logs.read", &log(json!({ "from": { "end": 1 } })));
     assert_eq!(read["lines"], json!(["ValueError: no"]));
     let found = client.call(
         "logs.search",
-        log(json!({ "pattern": "STEP 29", "limit": 3 })),
+        &log(json!({ "pattern": "STEP 29", "limit": 3 })),
     );
     assert_eq!(found["count"], 111);
     assert_eq!(found["lines"], json!([28, 289, 290]));
-    let found = client.call("logs.error", log(json!({})));
+    let found = client.call("logs.error", &log(json!({})));
     assert_eq!(found["line"], 3000);
-    let failure = client.refused("logs.search", log(json!({ "pattern": "(", "regex": true })));
+    let failure = client.refused(
+        "logs.search",
+        &log(json!({ "pattern": "(", "regex": true })),
+    );
     assert_eq!(failure["error"], "usage");
-    let failure = client.refused("logs.list", json!({ "run": "x-1-00000000" }));
+    let failure = client.refused("logs.list", &json!({ "run": "x-1-00000000" }));
     assert_eq!(failure["error"], "not_found");
 }
 
@@ -65,6 +68,6 @@ fn a_job_that_puts_a_link_in_place_of_its_log_shows_nothing_else() {
     let args = json!({
         "run": id, "attempt": 1, "source": { "rank": 7 }, "from": { "line": 0 },
     });
-    let failure = client.refused("logs.read", args);
+    let failure = client.refused("logs.read", &args);
     assert!(!failure["message"].as_str().unwrap().contains("the secret"));
 }

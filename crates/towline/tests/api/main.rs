@@ -2,9 +2,11 @@
 //! HTTP, and the stream of events under kills.
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::disallowed_methods)]
 
+mod around;
 mod calls;
 mod check;
 mod client;
+mod described;
 mod http;
 mod logs;
 mod stream;

@@ -37,7 +37,7 @@ impl Reader {
                 "run": run, "attempt": 1, "source": { "rank": 0 }, "offset": bytes.len(),
             }]);
         }
-        let stream = client.begin("events", args);
+        let stream = client.begin("events", &args);
         self.client = Some((client, stream));
     }
 
@@ -81,13 +81,12 @@ impl Reader {
                     json!(bytes.len()),
                     "no byte twice, none left out"
                 );
-                match item["text"].as_str() {
-                    Some(text) => bytes.extend_from_slice(text.as_bytes()),
-                    None => {
-                        let text = item["base64"].as_str().unwrap();
-                        let engine = base64::engine::general_purpose::STANDARD;
-                        bytes.extend(engine.decode(text).unwrap());
-                    }
+                if let Some(text) = item["text"].as_str() {
+                    bytes.extend_from_slice(text.as_bytes());
+                } else {
+                    let text = item["base64"].as_str().unwrap();
+                    let engine = base64::engine::general_purpose::STANDARD;
+                    bytes.extend(engine.decode(text).unwrap());
                 }
             }
             "reset" => panic!("nothing was removed: {item}"),
@@ -196,7 +195,7 @@ fn a_removed_run_is_told_and_its_number_is_not_used_again() {
     let second = home.tow(["submit", "true"]).ok().id();
     home.wait_for_state(&second, "succeeded");
     let mut client = Client::new(&home);
-    let stream = client.begin("events", json!({ "cursor": cursor }));
+    let stream = client.begin("events", &json!({ "cursor": cursor }));
     let (mut removed, mut events) = (Vec::new(), Vec::new());
     until("the end of the second run", || {
         let reply = client.next(stream).unwrap();
@@ -221,11 +220,11 @@ fn a_cursor_of_another_history_begins_anew_and_text_that_is_none_is_refused() {
     let id = home.tow(["submit", "true"]).ok().id();
     home.wait_for_state(&id, "succeeded");
     let mut client = Client::new(&home);
-    let stream = client.begin("events", json!({ "cursor": "0123456789abcdef-5-1-0" }));
+    let stream = client.begin("events", &json!({ "cursor": "0123456789abcdef-5-1-0" }));
     assert_eq!(client.next(stream).unwrap()["item"]["item"], "begun");
     assert_eq!(client.next(stream).unwrap()["item"]["item"], "reset");
     for wrong in ["", "x", "1-2-3", "a-1-2--3", "a-1-2-99999999999999999999"] {
-        let failure = client.refused("events", json!({ "cursor": wrong }));
+        let failure = client.refused("events", &json!({ "cursor": wrong }));
         assert_eq!(failure["error"], "usage", "{wrong}");
     }
 }
@@ -238,14 +237,14 @@ fn a_stream_follows_other_logs_when_it_is_told() {
         .id();
     home.wait_for_state(&id, "succeeded");
     let mut client = Client::new(&home);
-    let stream = client.begin("events", json!({ "no_runs": true }));
+    let stream = client.begin("events", &json!({ "no_runs": true }));
     let name = client.next(stream).unwrap()["item"]["stream"].clone();
     for rank in [1, 0] {
         let log = json!([{ "run": id, "attempt": 1, "source": { "rank": rank } }]);
-        client.call("events.logs", json!({ "stream": name, "logs": log }));
+        client.call("events.logs", &json!({ "stream": name, "logs": log }));
         let item = client.next(stream).unwrap()["item"].clone();
         assert_eq!(item["text"], json!(format!("rank {rank}\n")), "{item}");
     }
-    let failure = client.refused("events.logs", json!({ "stream": "none", "logs": [] }));
+    let failure = client.refused("events.logs", &json!({ "stream": "none", "logs": [] }));
     assert_eq!(failure["error"], "not_found");
 }

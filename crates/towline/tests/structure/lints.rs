@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// The crates that own the environment and processes, and those that are tests and chores.
-const OWNERS: [&str; 5] = ["host", "io", "runner", "testkit", "xtask"];
+/// The crates that own the environment and processes, and those that are tests, chores and builds.
+const OWNERS: [&str; 6] = ["host", "io", "page", "runner", "testkit", "xtask"];
 
 /// The settings, and the methods that are not to be used.
 fn lines(file: &Path) -> BTreeSet<String> {

@@ -65,7 +65,8 @@ pub(super) fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        if path.is_dir() && name != "target" && !name.starts_with('.') {
+        let is_ours = name != "target" && name != "node_modules";
+        if path.is_dir() && is_ours && !name.starts_with('.') {
             pages(&path, found);
         } else if Path::new(&name).extension().is_some_and(|end| end == "md") {
             found.push(path);

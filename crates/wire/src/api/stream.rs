@@ -4,7 +4,9 @@
 //! nothing is missing and nothing comes twice. The cursor is made of numbers of the history and
 //! outlives every process.
 
+use crate::api::envelope::Progress;
 use crate::api::log::LogRef;
+use crate::report::transfer::Direction;
 use crate::report::{Run, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -91,6 +93,23 @@ pub enum Item {
         /// The clusters.
         clusters: Vec<ClusterNews>,
     },
+    /// Tunnels changed.
+    Tunnels {
+        /// The tunnels that changed, as they are now.
+        tunnels: Vec<TunnelNews>,
+    },
+    /// Backups of workspaces began, ended or failed.
+    Workspaces {
+        /// The workspaces, as they are now.
+        workspaces: Vec<WorkspaceNews>,
+    },
+    /// Transfers of data by any `tow` of this user on this machine.
+    Transfers {
+        /// Those that began or went on, as they are now.
+        transfers: Vec<TransferNews>,
+        /// Those that are over, by their ids. How they ended is the answer of who began them.
+        over: Vec<String>,
+    },
     /// Nothing happened for a while; the stream is alive.
     Alive {
         /// The time of this machine.
@@ -138,6 +157,53 @@ pub struct ClusterNews {
     pub seen: Option<Time>,
     /// Why it does not answer; null if it does.
     pub trouble: Option<String>,
+    /// When its facts (nodes, partitions, quotas) were last read; null if they are not known here.
+    pub facts: Option<Time>,
+}
+
+/// How a tunnel is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TunnelNews {
+    /// Its name.
+    pub name: String,
+    /// `closed`, `connecting`, `open` or `failing`.
+    pub state: &'static str,
+    /// Its port on this machine; null if it is closed.
+    pub port: Option<u16>,
+    /// When it came into this state; null if it is closed.
+    pub since: Option<Time>,
+    /// Why it fails.
+    pub reason: Option<String>,
+}
+
+/// How the backups of a workspace go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WorkspaceNews {
+    /// Its name.
+    pub name: String,
+    /// It is backed up by itself.
+    pub is_automatic: bool,
+    /// When the last backup began.
+    pub began: Option<Time>,
+    /// When the last good one ended.
+    pub good: Option<Time>,
+    /// Why backups fail; null if the last one was good.
+    pub trouble: Option<String>,
+}
+
+/// A transfer that is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TransferNews {
+    /// Its name among the transfers that are under way.
+    pub id: String,
+    /// The path, as it is shown.
+    pub path: String,
+    /// Which way it goes.
+    pub direction: Direction,
+    /// When it began.
+    pub began: Time,
+    /// How far it is.
+    pub progress: Progress,
 }
 
 /// A place in the history: everything up to it has been told.

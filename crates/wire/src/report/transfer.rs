@@ -1,7 +1,7 @@
 //! The answer of `tow up`, `down`, `cp` and `sync`.
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What was copied, or would be.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -48,7 +48,7 @@ pub struct Transfer {
 }
 
 /// Which way a copy goes, seen from here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// From here to a datastore.

@@ -104,19 +104,27 @@ fn answer_of(verb: &str, answers: &Map<String, Value>) -> Value {
 }
 
 fn args_of(command: &Command) -> Value {
-    let mut properties = Map::new();
+    let (mut properties, mut required) = (Map::new(), Vec::new());
     for arg in command.get_arguments() {
         let name = match arg.get_long() {
             Some("help" | "json") => continue,
             Some(long) => long.replace('-', "_"),
             None => arg.get_id().to_string(),
         };
+        if arg.is_required_set() {
+            required.push(Value::from(name.clone()));
+        }
         properties.insert(name, arg_schema(arg));
     }
     let input =
         json!({ "type": "string", "description": "What the verb reads from standard input." });
     properties.insert(INPUT.to_owned(), input);
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+    let mut schema =
+        json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
 }
 
 fn arg_schema(arg: &Arg) -> Value {
@@ -125,7 +133,10 @@ fn arg_schema(arg: &Arg) -> Value {
     let mut schema = if !arg.get_action().takes_values() {
         json!({ "type": ["boolean", "null"] })
     } else if super::words::takes_several(arg) {
-        json!({ "anyOf": [one, { "type": "array", "items": one }, { "type": "null" }] })
+        let least = usize::from(arg.is_required_set());
+        json!({ "anyOf": [one, { "type": "array", "items": one, "minItems": least }, { "type": "null" }] })
+    } else if arg.is_required_set() {
+        one
     } else {
         json!({ "type": ["string", "number", "null"] })
     };
