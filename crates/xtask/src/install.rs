@@ -5,6 +5,7 @@ use crate::{Outcome, root, run};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::SystemTime;
 
 /// A program, or a file by its path, that must exist, and its Debian package.
 const TEST_PACKAGES: [(&str, &str); 37] = [
