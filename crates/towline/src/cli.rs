@@ -3,8 +3,8 @@
 use crate::commands::{
     abort, adopt, alloc, api, clusters, completions, config, cp, daemon, diff, doctor, down, edit,
     get, history, hold, import, init, login, logout, logs, ls, man, nodes, port, prune, ps, query,
-    release, resubmit, resume, rm, roles, scratch, show, snapshot, ssh, submit, sync, tag, trust,
-    tunnel, ui, up, url, wait, why,
+    release, resubmit, resume, rm, roles, scratch, show, snapshot, ssh, submit, sync, tag, top,
+    trust, tunnel, ui, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -91,6 +91,7 @@ pub(crate) enum Verb {
     Login(login::Args),
     Logout(logout::Args),
     Roles(roles::Args),
+    Top(top::Args),
     Ui(ui::Args),
     Api(api::Args),
     Config(config::Args),
@@ -127,6 +128,7 @@ impl Verb {
                 | Self::Prune(_)
                 | Self::Release(_)
                 | Self::Logout(_)
+                | Self::Top(_)
                 | Self::Ui(_)
                 | Self::Api(_)
                 | Self::Config(_)

@@ -17,8 +17,8 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Look at runs",
         &[
-            "ps", "logs", "why", "show", "query", "diff", "get", "tag", "history", "ssh", "port",
-            "ui",
+            "ps", "top", "ui", "logs", "why", "show", "query", "diff", "get", "tag", "history",
+            "ssh", "port",
         ],
     ),
     ("Data", &["ls", "up", "down", "cp", "rm", "url", "sync"]),

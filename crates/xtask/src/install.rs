@@ -5,7 +5,6 @@ use crate::{Outcome, root, run};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::SystemTime;
 
 /// A program, or a file by its path, that must exist, and its Debian package.
 const TEST_PACKAGES: [(&str, &str); 37] = [
@@ -135,11 +134,7 @@ pub(crate) fn packages() -> Outcome {
     debian(missing)?;
     if !had_node {
         // A build before this one may have made the program without its page.
-        let script = File::options()
-            .append(true)
-            .open(root().join("crates/page/build.rs"));
-        let touched = script.and_then(|script| script.set_modified(SystemTime::now()));
-        touched.map_err(|error| format!("crates/page/build.rs: {error}"))?;
+        run(Command::new("touch").arg(root().join("crates/page/build.rs")))?;
     }
     // Debian's Python has `venv` without the installer that a venv needs.
     if !succeeds(Command::new("python3").args(["-c", "import ensurepip, venv"])) {

@@ -36,13 +36,13 @@ async function open(): Promise<void> {
 /** The job writes, and the stream tells. */
 async function write(text: string | Uint8Array, at = log.bytes): Promise<void> {
   const bytes = typeof text === 'string' ? new TextEncoder().encode(text) : text;
-  log.append(Buffer.from(bytes));
+  log.append(bytes);
   transport.last.send({
     item: 'log',
     ...LOG,
     offset: at,
     length: bytes.length,
-    base64: Buffer.from(bytes).toString('base64'),
+    base64: btoa(String.fromCharCode(...bytes)),
   });
   await vi.advanceTimersByTimeAsync(40);
 }

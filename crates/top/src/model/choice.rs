@@ -96,9 +96,10 @@ mod tests {
             source,
             bytes,
         };
-        let pane = |files| LogPane {
-            files,
-            ..LogPane::default()
+        let pane = |files| {
+            let mut pane = LogPane::default();
+            pane.files = files;
+            pane
         };
         let (rank, set_up) = (LogSource::Rank, LogSource::SetUp);
         let both = vec![

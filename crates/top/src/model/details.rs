@@ -194,9 +194,12 @@ fn add_why(lines: &mut Lines, why: Option<&Answered<Why>>) {
         let text = format!("{} failed: {}", group.runs.len(), group.detail);
         lines.add_in("", &text, Tone::Bad);
     }
-    let again = why.transient.map(|transient| match transient {
-        true => "trying again unchanged can help",
-        false => "trying again unchanged does not help",
+    let again = why.transient.map(|transient| {
+        if transient {
+            "trying again unchanged can help"
+        } else {
+            "trying again unchanged does not help"
+        }
     });
     lines.add_some("again", again);
     lines.add_some("next", why.next_step.as_deref());

@@ -102,10 +102,13 @@ impl State {
             KeyCode::Backspace => {
                 text.pop();
             }
-            KeyCode::Char(c) if !is_control && !is_alt && !c.is_control() => {
-                if text.chars().count() < MAX_WRITTEN_CHARACTERS {
-                    text.push(c);
-                }
+            KeyCode::Char(c)
+                if !is_control
+                    && !is_alt
+                    && !c.is_control()
+                    && text.chars().count() < MAX_WRITTEN_CHARACTERS =>
+            {
+                text.push(c);
             }
             _ => {}
         }

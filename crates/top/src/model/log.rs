@@ -195,7 +195,9 @@ impl LogPane {
                 self.lines.set(found, self.top);
                 self.is_loaded = true;
                 let waiting = std::mem::take(&mut self.waiting);
-                waiting.iter().for_each(|part| self.take_part(part, now));
+                for part in &waiting {
+                    self.take_part(part, now);
+                }
                 self.stay_within();
                 if self.misses_lines() {
                     self.read_otherwise(ask.from, now);

@@ -207,7 +207,11 @@ impl State {
                 self.clusters.take_told(&clusters);
                 self.list.ask_soon();
             }
-            Item::Alive { .. } => return,
+            // None of them is on this screen.
+            Item::Tunnels { .. }
+            | Item::Workspaces { .. }
+            | Item::Transfers { .. }
+            | Item::Alive { .. } => return,
         }
         self.is_changed = true;
     }

@@ -110,7 +110,7 @@ impl Look {
     }
 
     /// Our own signs in what terminals without UTF-8 have.
-    pub(crate) fn plain<'t>(self, text: &'t str) -> std::borrow::Cow<'t, str> {
+    pub(crate) fn plain(self, text: &str) -> std::borrow::Cow<'_, str> {
         if self.has_unicode || text.is_ascii() {
             return text.into();
         }

@@ -70,7 +70,7 @@ impl<'b> Pen<'b> {
     /// Writes at the right end of what is left of the line, if there is room.
     pub(crate) fn put_right(&mut self, text: &str, paint: Paint) {
         let columns = width(text);
-        if columns + 1 <= self.left() {
+        if columns < self.left() {
             let blanks = self.left() - columns;
             self.go_to(self.x, blanks).put(text, paint);
         }

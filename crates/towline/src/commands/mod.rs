@@ -40,6 +40,7 @@ pub(crate) mod ssh;
 pub(crate) mod submit;
 pub(crate) mod sync;
 pub(crate) mod tag;
+pub(crate) mod top;
 pub(crate) mod trust;
 pub(crate) mod tunnel;
 pub(crate) mod ui;
@@ -183,6 +184,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Port(args) => port::run(context, &args),
         Verb::Tunnel(args) => tunnel::run(context, &args),
         Verb::Api(args) => api::run(context, &args),
+        Verb::Top(args) => top::run(context, &args),
         Verb::Ui(args) => ui::run(context, &args),
         Verb::Alloc(args) => alloc::run(context, args),
         Verb::Release(args) => release::run(context, &args),

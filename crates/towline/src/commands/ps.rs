@@ -2,6 +2,7 @@
 
 mod fold;
 mod remote;
+mod watch;
 
 use super::Report;
 use crate::context::Context;
@@ -25,6 +26,7 @@ use towline_wire::report::{Run, Runs};
   tow ps --state queued,running        what is still to come
   tow ps --experiment hoi --tag vitl
   tow ps 60ce2fc7                      the runs of one sweep
+  tow ps --watch                       the table, live, until Ctrl-C
   tow ps --remote --user alice         what the cluster itself knows of alice
   tow ps --json | jq '.runs[0].id'")]
 pub(crate) struct Args {
@@ -56,6 +58,9 @@ pub(crate) struct Args {
     /// With --remote: only users whose name on the cluster contains this.
     #[arg(short, long, requires = "remote")]
     user: Option<String>,
+    /// Keep the table up to date until Ctrl-C.
+    #[arg(short, long, conflicts_with = "remote")]
+    watch: bool,
 }
 
 impl Args {
@@ -78,6 +83,7 @@ impl Args {
             all: false,
             remote: false,
             user: None,
+            watch: false,
         }
     }
 }
@@ -91,6 +97,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
     if args.remote {
         return remote::list(context, args);
     }
+    if args.watch {
+        return watch::watch(context, args);
+    }
+    once(context, args)
+}
+
+/// The runs of this moment.
+fn once(context: &Context, args: &Args) -> Result<Report> {
     if let Some(name) = &args.cluster {
         context.check_cluster(name)?;
     }

@@ -104,7 +104,7 @@ fn remove_old(folder: &Path) {
             .to_str()
             .is_some_and(|name| name.ends_with(STATUS_SUFFIX));
         let is_old = entry.metadata().is_ok_and(|metadata| {
-            let age = metadata.modified().ok().and_then(|at| at.elapsed().ok());
+            let age = metadata.modified().ok().and_then(clock::age);
             age.is_some_and(|age| age > ABANDONED_AFTER)
         });
         if is_status && is_old && !lock::is_held(&entry.path()).unwrap_or(true) {

@@ -137,6 +137,30 @@ pub(crate) fn progress_json(progress: Progress) {
     status_json(&line.unwrap_or_default());
 }
 
+/// Clears the terminal on stdout for [`screen`].
+pub(crate) fn screen_begins() -> Result<()> {
+    data(b"\x1b[2J")
+}
+
+/// Writes lines over those of the last call, and no more of them than the terminal has.
+pub(crate) fn screen(lines: &[String]) -> Result<()> {
+    let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout());
+    let rows = size.map_or(24, |size| usize::from(size.ws_row).max(1));
+    // The last row stays free: a line that ends there would scroll the terminal.
+    let text: String = lines
+        .iter()
+        .take(rows - 1)
+        .fold(String::new(), |text, line| {
+            text + &shown(line) + CLEAR_REST_OF_LINE + "\r\n"
+        });
+    data(format!("{HOME}{text}{CLEAR_BELOW}").as_bytes())
+}
+
+/// Goes to the first line of the terminal.
+const HOME: &str = "\x1b[H";
+const CLEAR_REST_OF_LINE: &str = "\x1b[K";
+const CLEAR_BELOW: &str = "\x1b[J";
+
 /// Whether there is a user at a terminal who can be asked.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()

@@ -46,6 +46,9 @@ fn an_error_is_printed_as_before() {
         hints: vec!["`tow ps` lists runs".to_owned()],
         exit_code: 3,
         refusal: None,
+        key: None,
+        line: None,
+        column: None,
     };
     let printed = json!({
         "error": "not_found",
@@ -55,7 +58,9 @@ fn an_error_is_printed_as_before() {
     });
     let now = serde_json::to_value(&failure).expect("it encodes");
     contains(&printed, &now);
-    assert_eq!(now.get("refusal"), None);
+    for absent in ["refusal", "key", "line", "column"] {
+        assert_eq!(now.get(absent), None);
+    }
     let refused = report::Failure {
         refusal: Some("denied"),
         ..failure

@@ -110,8 +110,8 @@ impl<'c> Listener<'c> {
                 let cancel = self.caller.cancel().descriptor();
                 ready(
                     self.asked_to_end.is_none().then_some(cancel),
-                    &stdout,
-                    &stderr,
+                    stdout.as_ref(),
+                    stderr.as_ref(),
                 )
             };
             if is_cancelled {
@@ -186,14 +186,10 @@ fn broken(error: io::Error) -> Error {
 /// Waits until the call is cancelled or there is something to read.
 fn ready(
     cancel: Option<std::os::fd::BorrowedFd<'_>>,
-    stdout: &Option<impl AsFd>,
-    stderr: &Option<impl AsFd>,
+    stdout: Option<&impl AsFd>,
+    stderr: Option<&impl AsFd>,
 ) -> (bool, bool, bool) {
-    let descriptors = [
-        cancel,
-        stdout.as_ref().map(AsFd::as_fd),
-        stderr.as_ref().map(AsFd::as_fd),
-    ];
+    let descriptors = [cancel, stdout.map(AsFd::as_fd), stderr.map(AsFd::as_fd)];
     let mut polled: Vec<PollFd<'_>> = descriptors
         .iter()
         .flatten()
@@ -222,7 +218,7 @@ impl Lines {
     /// Reads once; `false` at the end.
     fn read(&mut self, from: &mut Option<impl Read>) -> io::Result<bool> {
         let Some(from) = from else { return Ok(false) };
-        let mut chunk = [0; 64 << 10];
+        let mut chunk = [0; 16 << 10];
         let count = loop {
             match from.read(&mut chunk) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
