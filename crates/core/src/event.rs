@@ -50,7 +50,11 @@ pub enum RunEvent {
         counted: bool,
     },
     /// The user asked to cancel it; the end is not confirmed yet.
-    CancelIntent,
+    CancelIntent {
+        /// The agent that asked for the user.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
+    },
     /// The cluster refuses to cancel it, for this reason; it goes on.
     CancelRefused { why: String },
     /// A higher tier needs its resources; the attempt is being ended.
@@ -85,7 +89,7 @@ impl RunEvent {
             Self::AttemptStarted { .. } => "attempt_started",
             Self::AttemptHeld { .. } => "attempt_held",
             Self::AttemptEnded { .. } => "attempt_ended",
-            Self::CancelIntent => "cancel_intent",
+            Self::CancelIntent { .. } => "cancel_intent",
             Self::CancelRefused { .. } => "cancel_refused",
             Self::PreemptIntent { .. } => "preempt_intent",
             Self::PutOnHold => "put_on_hold",

@@ -4,6 +4,7 @@
 //! values to values. Code that touches the world lives in the crates around this one.
 
 pub mod after;
+pub mod agents;
 pub mod bastion;
 pub mod change;
 pub mod cloud;

@@ -44,6 +44,9 @@ pub struct Plan {
     /// When it was submitted, as the cluster reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Moment>,
+    /// The agent that submitted it for the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 impl Plan {
@@ -87,6 +90,7 @@ impl Plan {
             resubmits: self.resubmits.clone(),
             adopted: self.adopted.clone(),
             made: self.made,
+            agent: self.agent.clone(),
         }
     }
 }

@@ -299,8 +299,8 @@ pub fn reduce(state: &RunState, event: &RunEvent) -> Result<Step, Illegal> {
         }
         (_, RunEvent::AttemptEnded { .. }) => illegal(),
 
-        (_, RunEvent::CancelIntent) if state.cancel_requested => Ok(Step::Ignored),
-        (_, RunEvent::CancelIntent) => changed(&|next| {
+        (_, RunEvent::CancelIntent { .. }) if state.cancel_requested => Ok(Step::Ignored),
+        (_, RunEvent::CancelIntent { .. }) => changed(&|next| {
             next.cancel_requested = true;
             next.cancel_refused = None;
         }),
@@ -417,7 +417,7 @@ mod tests {
                     counted
                 }
             ),
-            Just(RunEvent::CancelIntent),
+            Just(RunEvent::CancelIntent { by: None }),
             Just(RunEvent::CancelRefused { why: "no".into() }),
             attempt
                 .clone()

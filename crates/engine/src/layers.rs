@@ -20,6 +20,9 @@ use towline_core::yaml::{self, Content, Node, Position, Warning};
 use towline_core::{Error, Result};
 use yaml_file::{open, parse_yaml, read_text};
 
+/// The key of what agents may do.
+const AGENTS: &str = "agents";
+
 /// The merged configuration, with its tree for `config show --origin`.
 #[derive(Debug, Clone)]
 pub struct Layers {
@@ -59,6 +62,7 @@ pub fn load(sources: &Sources) -> Result<Layers> {
         tree.overlay(read_yaml(file)?);
     }
     let trusted = Trusted::of(sources.user_folder.as_deref());
+    let agents = tree.get(AGENTS).cloned();
     let (mut unreadable, mut warnings) = (BTreeMap::new(), owner_warnings(sources));
     let mut untrusted = Vec::new();
     if let Some(act) = &sources.act {
@@ -86,6 +90,13 @@ pub fn load(sources: &Sources) -> Result<Layers> {
             Some(layer) => tree.overlay(layer),
             None => warnings.extend(variables::check(name, value)),
         }
+    }
+    // A project, which an agent can write, and the environment, which it may have made, have no
+    // say in what agents may do.
+    if tree.remove(&[AGENTS])
+        && let Some(agents) = agents
+    {
+        tree.put(&[AGENTS], agents);
     }
     complete_local(&mut tree);
     let (config, unknown): (Config, _) = yaml::decode_leniently(&tree)?;

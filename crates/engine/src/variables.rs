@@ -23,7 +23,8 @@ const NUMBER_VARIABLES: [&str; 3] = [
 ];
 const HISTORY_JOURNAL_VARIABLE: &str = "TOW_HISTORY_JOURNAL";
 /// Other variables that are read by this program, its tests, or a run.
-const OTHER_VARIABLES: [&str; 14] = [
+const OTHER_VARIABLES: [&str; 15] = [
+    "TOW_AGENT",
     "TOW_AZURE_BLOB_ENDPOINT",
     "TOW_AZUREML_SPEC",
     "TOW_ATTEMPT",

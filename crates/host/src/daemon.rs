@@ -1,6 +1,6 @@
 //! Starting the daemon: one way for whoever needs one.
 
-use crate::own::PROGRESS_VARIABLE;
+use crate::own::{AGENT_VARIABLE, PROGRESS_VARIABLE};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -39,11 +39,16 @@ pub fn command(state_root: &Path) -> Command {
     command
 }
 
+/// Variables of the verb that starts it. The daemon serves everybody's.
+const OF_ONE_VERB: [&str; 2] = [PROGRESS_VARIABLE, AGENT_VARIABLE];
+
 /// A proxy may have a password, and is kept: nobody else reads the environment of our process.
 fn is_kept(name: &str) -> bool {
     KEPT_VARIABLES.contains(&name)
         || network::VARIABLES.contains(&name)
-        || (name.starts_with("TOW_") && name != PROGRESS_VARIABLE && !looks_like_credential(name))
+        || (name.starts_with("TOW_")
+            && !OF_ONE_VERB.contains(&name)
+            && !looks_like_credential(name))
 }
 
 #[cfg(test)]

@@ -231,7 +231,13 @@ fn a_cancel_is_on_disk_before_the_runner_is_told() {
     let run = RUN.to_owned().try_into().expect("an id");
     assert!(
         driven
-            .ask(2, Request::Cancel { runs: vec![run] })
+            .ask(
+                2,
+                Request::Cancel {
+                    runs: vec![run],
+                    by: None,
+                }
+            )
             .is_empty()
     );
     let effects = driven.step(Input::Flush);

@@ -461,7 +461,13 @@ fn a_cancel_wins_over_a_preemption_and_a_stopped_runner_is_continued() {
     let effects = driven.submit(1, &gpus(1, 0));
     let assign = assigned(&effects).expect("it starts at once");
     driven.started(assign);
-    driven.ask(5, Request::Cancel { runs: vec![id(1)] });
+    driven.ask(
+        5,
+        Request::Cancel {
+            runs: vec![id(1)],
+            by: None,
+        },
+    );
     let tick = driven.act(Input::Tick { is_needed: true });
     let continues = |effect: &Effect| matches!(effect, Effect::ContinueStopped { runners } if runners.contains(&assign.chosen.runner));
     assert!(tick.iter().any(continues), "{tick:?}");

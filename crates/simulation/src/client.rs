@@ -63,6 +63,7 @@ impl Client {
             },
             Want::Cancel(run) => Request::Cancel {
                 runs: vec![run.clone()],
+                by: None,
             },
             Want::Watch(run) => Request::Watch {
                 runs: vec![run.clone()],

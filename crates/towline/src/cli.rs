@@ -2,9 +2,9 @@
 
 use crate::commands::{
     abort, adopt, alloc, api, clusters, completions, config, cp, daemon, diff, doctor, down, edit,
-    get, history, hold, import, init, login, logout, logs, ls, man, nodes, port, prune, ps, query,
-    release, resubmit, resume, rm, roles, scratch, show, snapshot, ssh, submit, sync, tag, top,
-    trust, tunnel, ui, up, url, wait, why,
+    get, history, hold, import, init, login, logout, logs, ls, man, mcp, nodes, port, prune, ps,
+    query, release, resubmit, resume, rm, roles, scratch, show, snapshot, ssh, submit, sync, tag,
+    top, trust, tunnel, ui, up, url, wait, why,
 };
 use clap::{Args as _, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -94,6 +94,7 @@ pub(crate) enum Verb {
     Top(top::Args),
     Ui(ui::Args),
     Api(api::Args),
+    Mcp(mcp::Args),
     Config(config::Args),
     Trust(trust::Args),
     Doctor(doctor::Args),
@@ -104,6 +105,27 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
+    /// Whether an agent may use the verb, by `TOW_AGENT`. What it may do with it is another
+    /// question.
+    pub(crate) const fn is_for_agents(&self) -> bool {
+        matches!(
+            self,
+            Self::Submit(_)
+                | Self::Run(_)
+                | Self::Abort(_)
+                | Self::Ps(_)
+                | Self::Qf(_)
+                | Self::Qq(_)
+                | Self::Qr(_)
+                | Self::Query(_)
+                | Self::Logs(_)
+                | Self::Why(_)
+                | Self::Show(_)
+                | Self::Wait(_)
+                | Self::Clusters(_)
+        )
+    }
+
     /// Whether the verb only reads, or ends something. Such a verb is not refused because of
     /// untrusted configuration.
     pub(crate) const fn reads_only(&self) -> bool {
@@ -131,6 +153,7 @@ impl Verb {
                 | Self::Top(_)
                 | Self::Ui(_)
                 | Self::Api(_)
+                | Self::Mcp(_)
                 | Self::Config(_)
                 | Self::Trust(_)
                 | Self::Doctor(_)

@@ -40,6 +40,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 6] = [
             "daemon",
             "completions",
             "api",
+            "mcp",
         ],
     ),
 ];

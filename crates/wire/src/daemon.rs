@@ -46,6 +46,9 @@ pub enum Request {
     Submit(Box<Submit>),
     Cancel {
         runs: Vec<RunId>,
+        /// The agent that asks for the user.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<String>,
     },
     /// The state of these runs now, then every event, until all have ended.
     Watch {

@@ -24,6 +24,10 @@ impl StateFolder {
     pub fn daemon_lock(&self) -> PathBuf {
         self.0.join("daemon.lock")
     }
+    /// A submission of an agent holds this lock while its budget is looked at.
+    pub fn agents_lock(&self) -> PathBuf {
+        self.0.join("agents.lock")
+    }
     pub fn daemon_log(&self) -> PathBuf {
         self.0.join("daemon.log")
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must exist, and its Debian package.
-const TEST_PACKAGES: [(&str, &str); 37] = [
+const TEST_PACKAGES: [(&str, &str); 38] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -18,6 +18,8 @@ const TEST_PACKAGES: [(&str, &str); 37] = [
     ("zsh", "zsh"),
     ("fish", "fish"),
     ("script", "bsdutils"),
+    // A terminal whose screen can be read.
+    ("tmux", "tmux"),
     ("man", "man-db"),
     ("node", "nodejs"),
     ("npm", "npm"),
@@ -87,8 +89,9 @@ const NPM_PACKAGES: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", 
 
 /// From PyPI, each in its own folder: Microsoft's blob client with a server and client of S3; its
 /// client of Azure ML, with the newest blob client whose signatures Azurite knows; the real `az`,
-/// which takes minutes and 733 MB; and a caller of everything that an OpenAPI document describes.
-const PYPI_PACKAGES: [(&str, &[&str]); 4] = [
+/// which takes minutes and 733 MB; a caller of everything that an OpenAPI document describes; and the
+/// official client of the Model Context Protocol.
+const PYPI_PACKAGES: [(&str, &[&str]); 5] = [
     (
         "python",
         &[
@@ -109,6 +112,7 @@ const PYPI_PACKAGES: [(&str, &[&str]); 4] = [
     ),
     ("az", &["azure-cli==2.91.0"]),
     ("schemathesis", &["schemathesis==4.32.5"]),
+    ("mcp", &["mcp==2.3.0"]),
 ];
 
 /// The folder of the installed parts, kept between runs. testkit reads `TOW_TEST_PARTS`, else it

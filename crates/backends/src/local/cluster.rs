@@ -165,7 +165,11 @@ impl Cluster for LocalCluster {
     }
     fn cancel(&self, runs: &[RunRef]) -> Result<Vec<(RunId, Error)>> {
         let ids = || runs.iter().map(|run| run.run.clone()).collect();
-        match self.ask(&|| Ask::Cancel { runs: ids() })? {
+        let ask = || Ask::Cancel {
+            runs: ids(),
+            by: None,
+        };
+        match self.ask(&ask)? {
             Reply::Cancelling { .. } => Ok(Vec::new()),
             other => Err(unexpected(&other)),
         }

@@ -36,6 +36,8 @@ pub struct Config {
     /// 1234`.
     pub bastions: Vec<Bastion>,
     pub workspaces: BTreeMap<String, crate::workspace::Workspace>,
+    /// What agents may do. Only the user's own file can say that.
+    pub agents: crate::agents::Agents,
 }
 
 /// One datastore. Keys that its kind does not use are refused when it is opened.

@@ -158,7 +158,7 @@ fn check_events(open: &Open) {
             RunEvent::AttemptStarted { .. },
             RunEvent::AttemptHeld { .. },
             RunEvent::AttemptEnded { .. },
-            RunEvent::CancelIntent,
+            RunEvent::CancelIntent { .. },
             RunEvent::CancelRefused { .. },
             RunEvent::PreemptIntent { .. },
             RunEvent::PutOnHold,

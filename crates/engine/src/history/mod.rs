@@ -4,6 +4,7 @@
 //! journal on a network file system, where WAL's shared memory does not work. A database that is
 //! newer than the program is only read. A damaged one is named and left unchanged.
 
+mod agents;
 mod changes;
 mod entries;
 mod pages;

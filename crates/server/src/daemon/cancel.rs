@@ -12,7 +12,7 @@ use towline_wire::daemon::Reply;
 
 impl Daemon {
     /// Records the cancel on disk before signalling anything: a crash in between does not lose it.
-    pub(super) fn cancel(&mut self, runs: Vec<RunId>, connection: u64) {
+    pub(super) fn cancel(&mut self, runs: Vec<RunId>, by: Option<&str>, connection: u64) {
         self.pass("daemon.cancel.received");
         let mut sorted = Cancelled::default();
         let mut unsent = BTreeSet::new();
@@ -22,9 +22,12 @@ impl Daemon {
                 continue;
             };
             sorted.asked.push(id.clone());
-            sorted
-                .events
-                .extend(self.apply_now(key, RunEvent::CancelIntent));
+            sorted.events.extend(self.apply_now(
+                key,
+                RunEvent::CancelIntent {
+                    by: by.map(str::to_owned),
+                },
+            ));
             let Some(run) = self.run_of(key) else {
                 continue;
             };

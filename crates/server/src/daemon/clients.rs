@@ -45,7 +45,7 @@ impl Daemon {
             }
             Request::Stop => {}
             Request::Submit(submit) => self.submit(*submit, limits_are_possible, connection),
-            Request::Cancel { runs } => self.cancel(runs, connection),
+            Request::Cancel { runs, by } => self.cancel(runs, by.as_deref(), connection),
             Request::Watch { runs, logs } => self.watch(connection, runs, logs),
             Request::Refresh { run } => self.ask_far(connection, run, FarRequest::Look),
             Request::BringLogs { run } => self.ask_far(connection, run, FarRequest::Logs),

@@ -15,15 +15,15 @@ use towline_wire::api::envelope::Reply;
 pub(super) struct Calls {
     session: Arc<Session>,
     sender: Sender<Message>,
-    under_way: UnderWay,
+    in_progress: InProgress,
     next: u64,
 }
 
 /// The calls that are under way, and whether each changes something.
 #[derive(Debug, Clone, Default)]
-struct UnderWay(Arc<Mutex<HashMap<u64, (Canceller, bool)>>>);
+struct InProgress(Arc<Mutex<HashMap<u64, (Canceller, bool)>>>);
 
-impl UnderWay {
+impl InProgress {
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Canceller, bool)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -34,7 +34,7 @@ impl Calls {
         Self {
             session: Arc::clone(session),
             sender: sender.clone(),
-            under_way: UnderWay::default(),
+            in_progress: InProgress::default(),
             next: 0,
         }
     }
@@ -55,21 +55,21 @@ impl Calls {
         let begun = cancel::pair()
             .map_err(|error| Error::from_io("nothing more can be asked for", error))
             .and_then(|(canceller, cancel)| {
-                self.under_way.lock().insert(number, (canceller, changes));
+                self.in_progress.lock().insert(number, (canceller, changes));
                 self.spawn(number, ask.clone(), cancel)
             });
         if let Err(error) = begun {
-            self.under_way.lock().remove(&number);
+            self.in_progress.lock().remove(&number);
             self.refuse(ask, &error);
         }
     }
 
     fn spawn(&self, number: u64, ask: Ask, cancel: Cancel) -> towline_core::Result<()> {
         let (session, sender) = (Arc::clone(&self.session), self.sender.clone());
-        let under_way = self.under_way.clone();
+        let in_progress = self.in_progress.clone();
         thread("top-call", move || {
             let answer = questions::answer(&session, ask, &mut Silent(cancel));
-            under_way.lock().remove(&number);
+            in_progress.lock().remove(&number);
             if let Some(answer) = answer {
                 send(&sender, Event::Answer(answer));
             }
@@ -93,13 +93,16 @@ impl Calls {
 
     /// Ends what only asks. What changes something goes on.
     pub(super) fn cancel_questions(&self) {
-        let under_way = self.under_way.lock();
-        let questions = under_way.values().filter(|(_, changes)| !changes);
+        let in_progress = self.in_progress.lock();
+        let questions = in_progress.values().filter(|(_, changes)| !changes);
         questions.for_each(|(canceller, _)| canceller.cancel());
     }
 
     pub(super) fn has_changes(&self) -> bool {
-        self.under_way.lock().values().any(|(_, changes)| *changes)
+        self.in_progress
+            .lock()
+            .values()
+            .any(|(_, changes)| *changes)
     }
 }
 

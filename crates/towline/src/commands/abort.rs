@@ -4,6 +4,7 @@ use super::Report;
 use crate::context::Context;
 use crate::runs::change::ask_daemon;
 use crate::runs::follow::wait_for_end;
+use crate::wiring::agent;
 use std::collections::HashSet;
 use towline_core::{Error, Result, RunId};
 use towline_wire::daemon::{Reply, Request};
@@ -38,6 +39,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             }
         }
     }
+    agent::check_own(&history, &runs)?;
     let cancelled = cancel(context, &runs)?;
     if args.wait && !cancelled.cancelling.is_empty() {
         wait_for_end(context, &cancelled.cancelling)?;
@@ -56,6 +58,7 @@ fn text(aborted: &Aborted, have_ended: bool) -> String {
 fn cancel(context: &Context, runs: &[RunId]) -> Result<Aborted> {
     let request = || Request::Cancel {
         runs: runs.to_vec(),
+        by: agent::name(),
     };
     match ask_daemon(context, &request, unwritten)? {
         Reply::Cancelling {

@@ -23,6 +23,7 @@ pub(crate) mod logout;
 pub(crate) mod logs;
 pub(crate) mod ls;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod nodes;
 pub(crate) mod port;
 pub(crate) mod prune;
@@ -55,7 +56,7 @@ use crate::context::Context;
 use crate::diagnose;
 use crate::output;
 use crate::usage;
-use crate::wiring::threads;
+use crate::wiring::{agent, threads};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use towline_core::Result;
@@ -146,6 +147,9 @@ fn parse_and_run(words: Vec<OsString>, asked_for_json: bool) -> ExitCode {
         },
     };
     let context = Context::new(cli.json, cli.verb.reads_only());
+    if let Err(error) = agent::check_verb(&context, &cli.verb) {
+        return ExitCode::from(diagnose::report(&error, context.json));
+    }
     towline_io::web::tell_of_trouble(output::trouble);
     match run(&context, cli.verb) {
         Ok(report) => ExitCode::from(report.print(context.json)),
@@ -184,6 +188,7 @@ fn run(context: &Context, verb: Verb) -> Result<Report> {
         Verb::Port(args) => port::run(context, &args),
         Verb::Tunnel(args) => tunnel::run(context, &args),
         Verb::Api(args) => api::run(context, &args),
+        Verb::Mcp(args) => mcp::run(context, &args),
         Verb::Top(args) => top::run(context, &args),
         Verb::Ui(args) => ui::run(context, &args),
         Verb::Alloc(args) => alloc::run(context, args),

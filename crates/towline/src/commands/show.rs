@@ -76,6 +76,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
         job: submission
             .as_ref()
             .map(|submission| submission.plan.job.clone()),
+        agent: submission
+            .as_ref()
+            .and_then(|submission| submission.plan.agent.clone()),
         attempts: history
             .attempts(record.sequence)?
             .iter()
@@ -165,6 +168,7 @@ fn asked(page: &mut Page, shown: &Shown) {
     page.line("tags", &run.tags.join(", "));
     page.line("values", &run.parameters.to_string());
     page.maybe("sweep", run.sweep.as_ref().map(RunId::as_str));
+    page.maybe("agent", shown.agent.as_deref());
     page.maybe("resubmits", run.resubmits.as_ref().map(RunId::as_str));
 }
 

@@ -8,6 +8,7 @@ use super::{Report, logs};
 use crate::context::Context;
 use crate::output;
 use crate::runs::follow::{Followed, Label, View, follow};
+use crate::wiring::agent;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use towline_core::cluster::LogSource;
@@ -154,10 +155,12 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<Report> {
     }
     let dry_run = args.job.dry_run;
     let mut prepared = prepare(context, args.job)?;
+    let admission = agent::admit(context, &mut prepared.plan)?;
     if dry_run {
         return Ok(Report::of(&DryRun::from(&prepared.plan), planned));
     }
     send(context, &mut prepared)?;
+    drop(admission);
     submitted_report(context, &prepared.plan)
 }
 
@@ -277,7 +280,9 @@ pub(crate) fn run_and_follow(context: &Context, args: RunArgs) -> Result<Report>
         );
     };
     let one = one.clone();
+    let admission = agent::admit(context, &mut prepared.plan)?;
     send(context, &mut prepared)?;
+    drop(admission);
     for note in &prepared.plan.notes {
         output::hint(note);
     }
@@ -349,6 +354,7 @@ pub(crate) fn prepare_with(
     let (in_place, any_size) = (args.in_place, args.any_size);
     overlay(&mut job, args)?;
     change(&mut job);
+    agent::check(&job)?;
     if let Some(cluster) = &cluster_option {
         job.cluster = OneOrMany::One(cluster.clone());
     }

@@ -1,6 +1,7 @@
 //! The pieces that this program is put together from: machines, clouds, threads, and what the flow
 //! and the clusters take from it.
 
+pub(crate) mod agent;
 pub(crate) mod api;
 pub(crate) mod cloud;
 pub(crate) mod discover;

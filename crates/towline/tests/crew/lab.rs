@@ -78,6 +78,7 @@ impl Lab {
             resubmits: None,
             adopted: None,
             made: None,
+            agent: None,
         };
         let order = CrewOrder {
             version: CREW_VERSION,

@@ -32,6 +32,9 @@ pub struct Shown {
     pub secrets: Vec<String>,
     /// The job that was asked for.
     pub job: Option<Job>,
+    /// The agent that submitted it for the user. Absent if the user did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// The cluster's own words for it. Absent if the cluster has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub native: Option<Box<Native>>,
@@ -88,6 +91,9 @@ pub struct ShownSweep {
     pub secrets: Vec<String>,
     /// The job that was asked for.
     pub job: Option<Job>,
+    /// The agent that submitted it for the user. Absent if the user did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Its runs, in their order.
     pub runs: Vec<Run>,
     /// With `--events`, the events of its runs, run after run. Absent otherwise.

@@ -55,6 +55,9 @@ pub struct DryRun {
     /// When the plan was made, in milliseconds since 1970. Absent if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Moment>,
+    /// The agent that would submit it for the user. Absent if none does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
 }
 
 /// A job as it would run.
@@ -85,6 +88,7 @@ impl From<&Plan> for DryRun {
             resubmits,
             adopted,
             made,
+            agent,
         } = plan.clone();
         let resolved = ShownResolved {
             inherited: resolved.inherited.keys().cloned().collect(),
@@ -104,6 +108,7 @@ impl From<&Plan> for DryRun {
             resubmits,
             adopted,
             made,
+            agent,
         }
     }
 }

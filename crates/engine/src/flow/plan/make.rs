@@ -103,6 +103,7 @@ pub fn make_plan(
         resubmits,
         adopted: None,
         made: None,
+        agent: None,
     };
     plan.notes.extend(cluster.notes(&plan, &facts));
     Ok((plan, secrets))

@@ -88,6 +88,7 @@ fn record(history: &History, id: RunId, runs: &[RunRecord]) -> Result<ShownSweep
             .map(|resolved| resolved.secrets.iter().map(ToString::to_string).collect())
             .unwrap_or_default(),
         job: plan.map(|plan| plan.job.clone()),
+        agent: plan.and_then(|plan| plan.agent.clone()),
         runs: runs.iter().map(Run::from).collect(),
         events: Vec::new(),
     })
@@ -115,6 +116,7 @@ fn text(shown: &ShownSweep, values: &[String]) -> String {
     );
     page.maybe("experiment", shown.experiment.as_deref());
     page.line("tags", &shown.tags.join(", "));
+    page.maybe("agent", shown.agent.as_deref());
     page.maybe("resubmits", shown.resubmits.as_ref().map(RunId::as_str));
     times(&mut page, shown.created, shown.started, shown.ended);
     let workdir = if shown.snapshot.is_some() {

@@ -21,8 +21,8 @@ const GRACE: Duration = Duration::from_secs(5);
 const MAX_LINE_BYTES: usize = 256 << 20;
 
 /// Runs this program with these words, and returns the last document that it prints.
-pub(super) fn run(words: &Words, caller: &mut dyn Caller) -> Result<Value> {
-    let mut child = towline_host::own::start(&words.words)
+pub(super) fn run(words: &Words, agent: Option<&str>, caller: &mut dyn Caller) -> Result<Value> {
+    let mut child = towline_host::own::start(&words.words, agent)
         .map_err(|error| Error::from_io("this program cannot be started again", error))?;
     let stdin = child.stdin.take();
     let input = words.input.clone().unwrap_or_default();

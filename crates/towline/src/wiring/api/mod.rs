@@ -18,10 +18,20 @@ use towline_wire::report::Time;
 
 /// A session for whoever calls this process.
 pub(crate) fn session(context: &Context) -> Result<Session> {
-    Ok(Session::new(context.state()?.clone(), Box::new(OwnVerbs)))
+    session_of(context, None)
 }
 
-struct OwnVerbs;
+/// The same for an agent, or for the user.
+pub(crate) fn session_of(context: &Context, agent: Option<&str>) -> Result<Session> {
+    let verbs = OwnVerbs {
+        agent: agent.map(str::to_owned),
+    };
+    Ok(Session::new(context.state()?.clone(), Box::new(verbs)))
+}
+
+struct OwnVerbs {
+    agent: Option<String>,
+}
 
 impl Verbs for OwnVerbs {
     fn call(&self, verb: &str, args: &Args, caller: &mut dyn Caller) -> Result<Value> {
@@ -29,7 +39,7 @@ impl Verbs for OwnVerbs {
             "job.check" => words::of_check(args)?,
             verb => words::of_call(verb, args)?,
         };
-        child::run(&words, caller)
+        child::run(&words, self.agent.as_deref(), caller)
     }
 
     fn about(&self) -> Result<About> {
