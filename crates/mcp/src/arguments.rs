@@ -66,8 +66,8 @@ pub struct Logs {
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
-    /// The program and its arguments, each a text of its own; no shell. For a shell: ["sh", "-c",
-    /// "…"]. `${{name}}` stands for a value of the sweep.
+    /// The program and its arguments, each a text of its own; no shell. For a shell, `sh`, `-c` and
+    /// the line. `${{name}}` stands for a value of the sweep.
     pub command: Vec<String>,
     /// The cluster.
     pub cluster: String,

@@ -36,7 +36,7 @@ where
     let server = Server {
         user,
         in_use: in_use.clone(),
-        session: Arc::default(),
+        session: Mutex::default(),
     };
     let broken = |error: &dyn std::fmt::Display| {
         Error::usage(format!("the agent does not speak the protocol: {error}"))
@@ -60,8 +60,13 @@ where
 struct Server {
     user: Arc<dyn User>,
     in_use: InUse,
-    /// The session, and the agent that it is for.
-    session: Arc<Mutex<Option<(String, Arc<Session>)>>>,
+    session: Mutex<Option<OfAgent>>,
+}
+
+/// The session of the agent that called last.
+struct OfAgent {
+    agent: String,
+    session: Arc<Session>,
 }
 
 impl ServerHandler for Server {
@@ -131,13 +136,14 @@ impl Server {
     /// The session for the agent that calls now.
     fn session(&self, agent: String) -> Result<Arc<Session>> {
         let mut kept = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((name, session)) = kept.as_ref()
-            && *name == agent
-        {
-            return Ok(Arc::clone(session));
+        if let Some(kept) = kept.as_ref().filter(|kept| kept.agent == agent) {
+            return Ok(Arc::clone(&kept.session));
         }
         let session = Arc::new(self.user.session(&agent)?);
-        *kept = Some((agent, Arc::clone(&session)));
+        *kept = Some(OfAgent {
+            agent,
+            session: Arc::clone(&session),
+        });
         Ok(session)
     }
 }

@@ -1,6 +1,6 @@
 //! What is drawn on a terminal: `tow top` and `tow ps --watch`, in a real one, on the shipped
 //! binary.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::disallowed_methods)]
 
 mod leaving;
 mod screen;
