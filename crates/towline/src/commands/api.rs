@@ -7,7 +7,7 @@ use std::io;
 use std::sync::Arc;
 use towline_core::{Error, Result};
 
-/// Answer calls of a program: JSON lines on standard input and output.
+/// Answer calls of a program: JSON lines on stdin and stdout.
 ///
 /// For editors and other programs. Each line of the input is a call, `{"id": 1, "call": "ps",
 /// "args": {}}`; each line of the output is a reply to one. It ends when its input does.

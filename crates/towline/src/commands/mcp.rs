@@ -11,9 +11,9 @@ use towline_core::agents::{Allowance, GpuTime};
 use towline_core::{Error, Result};
 use towline_mcp::User;
 
-/// Let an agent work with runs, by the Model Context Protocol on stdin and stdout.
+/// Let an agent work with runs, by the Model Context Protocol (MCP).
 ///
-/// For assistants in editors and terminals. An agent may do nothing until your own configuration
+/// For assistants in editors and terminals, on stdin and stdout. An agent may do nothing until your own configuration
 /// names clusters and GPU-hours for agents, and then only what they allow. It ends when its input
 /// does.
 #[derive(Debug, clap::Args)]
