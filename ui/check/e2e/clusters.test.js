@@ -86,14 +86,14 @@ test('a code signs in, and nobody is signed in when it is given up', async () =>
 test('a role is activated for a while, and a refusal is shown where it was asked', async () => {
   await open('/clusters/aml-west');
   await page.getByRole('button', { name: 'Show my roles' }).click();
-  await page.getByRole('button', { name: 'Activate…' }).click();
+  await page.getByRole('button', { name: 'Activate…', exact: true }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('For how long').fill('3d');
-  await dialog.getByRole('button', { name: 'Activate' }).click();
+  await dialog.getByRole('button', { name: 'Activate', exact: true }).click();
   await dialog.getByRole('alert').getByText('the policy of this role allows 8h').waitFor();
   await dialog.getByLabel('For how long').fill('4h');
   await dialog.getByLabel('Why you need it').fill('new datastore');
-  await dialog.getByRole('button', { name: 'Activate' }).click();
+  await dialog.getByRole('button', { name: 'Activate', exact: true }).click();
   await dialog.getByText('Active until').waitFor();
   const args = called('roles.activate').at(-1);
   assert.deepEqual([args.cluster, args.role, args.for, args.reason], ['aml-west', 'role-contributor', '4h', 'new datastore']);

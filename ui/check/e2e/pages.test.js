@@ -29,6 +29,14 @@ const PAGES = [
   ['/nowhere', 'text=There is no such page'],
 ];
 
+/** Whether it scrolls sideways: the document, or the part of it below the head. */
+function isTooWide(page) {
+  return page.evaluate(() => {
+    const main = document.querySelector('main');
+    return document.documentElement.scrollWidth > innerWidth || main.scrollWidth > main.clientWidth;
+  });
+}
+
 for (const colorScheme of ['light', 'dark']) {
   for (const width of [1280, 400]) {
     describe(`in ${colorScheme}, ${width} wide, usable by everybody, and nothing complains`, () => {
@@ -44,14 +52,35 @@ for (const colorScheme of ['light', 'dark']) {
           await page.locator(sign).first().waitFor();
           assert.deepEqual(await violations(page), []);
           assert.deepEqual(page.complaints, []);
-          const wider = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
-          assert.ok(!wider, 'the page is wider than the window');
+          assert.ok(!(await isTooWide(page)), 'the page is wider than the window');
           await page.close();
         });
       }
     });
   }
 }
+
+for (const width of [360, 2560]) {
+  test(`nothing scrolls sideways, ${width} wide`, async () => {
+    const ui = await start({ runs: 60, browser: { viewport: { width, height: 800 } } });
+    for (const [address, sign] of PAGES) {
+      const page = await ui.open(address);
+      await page.locator(sign).first().waitFor();
+      assert.ok(!(await isTooWide(page)), address);
+      await page.close();
+    }
+    await ui.close();
+  });
+}
+
+test('a list to pick from stays inside a narrow window', async () => {
+  const ui = await start({ runs: 60, browser: { viewport: { width: 360, height: 700 } } });
+  const page = await ui.open('/runs');
+  await page.getByRole('button', { name: 'Tag', exact: true }).click();
+  await page.getByRole('group', { name: 'Tag' }).getByRole('checkbox').first().waitFor();
+  assert.ok(!(await isTooWide(page)));
+  await ui.close();
+});
 
 test('the check itself finds what is wrong', async () => {
   const ui = await start({ runs: 5 });

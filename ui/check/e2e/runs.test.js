@@ -112,6 +112,20 @@ test('keys move, select and open', async () => {
   await until(() => page.url().endsWith('#/runs'));
   await page.keyboard.press('?');
   await page.getByRole('dialog', { name: 'Keys' }).getByText('Go to Runs').waitFor();
+  await page.keyboard.press('Escape');
+  await until(async () => (await page.getByRole('dialog').count()) === 0, 'the dialog is closed');
+});
+
+test('a slash leads to the filter, the first Escape empties it and the second leaves it', async () => {
+  await open('/runs');
+  await page.keyboard.press('/');
+  await page.keyboard.type('vitl');
+  await until(() => page.url().endsWith('text=vitl'), 'the filter');
+  await page.keyboard.press('Escape');
+  await until(() => page.url().endsWith('#/runs'), 'no filter');
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('j');
+  await page.locator('.is-at-cursor').waitFor();
 });
 
 test('pins stay on top, also in the next visit', async () => {

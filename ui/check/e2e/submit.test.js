@@ -172,15 +172,33 @@ test('a sweep goes to the page of the sweep', async () => {
   await until(() => /#\/sweep\/tries-/.test(page.url()), page.url());
 });
 
-test('a submission can be given up', async () => {
+test('a submission can be given up while its code is sent', async () => {
   await open('cluster: lab\ncommand: slow\n');
   await ready();
   const before = ui.fake.world.runs.length;
   await page.getByRole('button', { name: 'Submit', exact: true }).click();
+  await page.getByText('sending the code').waitFor();
   await page.getByRole('button', { name: 'Cancel' }).click();
   await page.getByText('the submission was given up').waitFor();
-  await new Promise((done) => setTimeout(done, 1500));
+  await until(() => callsOf('submit').at(-1).hasEnded, 'the end of the call');
   assert.equal(ui.fake.world.runs.length, before);
+  await page.getByRole('button', { name: 'Submit', exact: true }).waitFor();
+});
+
+test('a submission can be given up while it is checked, and then nothing is sent', async () => {
+  await open('cluster: lab\ncommand: python x.py\n');
+  await ready();
+  const before = callsOf('submit').length;
+  let release;
+  ui.fake.faults.holds = { 'job.check': new Promise((done) => (release = done)) };
+  await page.getByRole('button', { name: 'Submit', exact: true }).click();
+  await page.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByText('the submission was given up').waitFor();
+  release();
+  ui.fake.faults.holds = null;
+  await until(() => callsOf('job.check').at(-1).hasEnded, 'the end of the check');
+  await ready();
+  assert.equal(callsOf('submit').length, before);
 });
 
 test('a refusal stands beside the field that it names, or as a notice with help', async () => {

@@ -54,10 +54,10 @@ test('an older backup is restored beside the workspace, and nothing is overwritt
   await open();
   await workspace().getByRole('button', { name: /^Restore backup/ }).nth(2).click();
   await dialog().getByText('Nothing is overwritten').waitFor();
-  await dialog().getByLabel('Folder').fill('/full');
+  await dialog().getByLabel('Folder', { exact: true }).fill('/full');
   await dialog().getByRole('button', { name: 'Restore' }).click();
   await dialog().getByText('/full is not empty').waitFor();
-  await dialog().getByLabel('Folder').fill('/tmp/then');
+  await dialog().getByLabel('Folder', { exact: true }).fill('/tmp/then');
   await dialog().getByLabel('Only these files or folders').fill('src');
   assert.deepEqual(await violations(page), []);
   await dialog().getByRole('button', { name: 'Restore' }).click();

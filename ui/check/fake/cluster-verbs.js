@@ -1,4 +1,5 @@
 import { Refused } from './verbs.js';
+import { RUN } from './world.js';
 
 const MINUTE = 60_000;
 const GB = 1e9;
@@ -86,7 +87,6 @@ function gpus(count, used, name, run) {
 }
 
 function slurmNodes(world) {
-  const run = world.runs[0].id;
   return Array.from({ length: 12 }, (_, at) => {
     const used = at < 6 ? 8 : at === 6 ? 4 : 0;
     const isDown = at === 10;
@@ -98,7 +98,7 @@ function slurmNodes(world) {
       cpus_used: used * 12,
       memory: 2000 * GB,
       memory_used: used * 220 * GB,
-      gpus: gpus(8, used, at > 8 ? 'NVIDIA A100-SXM4-80GB' : 'NVIDIA H100 80GB HBM3', at < 4 ? run : null),
+      gpus: gpus(8, used, at > 8 ? 'NVIDIA A100-SXM4-80GB' : 'NVIDIA H100 80GB HBM3', at < 4 ? RUN : null),
     };
   });
 }
@@ -132,7 +132,7 @@ const NODES = {
         cpus_used: 7,
         memory: 64 * GB,
         memory_used: 21 * GB,
-        gpus: [...gpus(1, 1, 'NVIDIA RTX 6000 Ada', world.runs[0].id), { ...gpus(1, 0, 'NVIDIA RTX 6000 Ada')[0], index: 1 }],
+        gpus: [...gpus(1, 1, 'NVIDIA RTX 6000 Ada', RUN), { ...gpus(1, 0, 'NVIDIA RTX 6000 Ada')[0], index: 1 }],
       },
     ],
     notes: [],
@@ -174,10 +174,9 @@ function remoteJobs(world, cluster, all) {
     here: false,
     ...more,
   });
-  const run = world.runs[0].id;
   const elsewhere = 'probe-1794731300-77aa11bb';
   const jobs = [
-    make(run, 'ann', 'running', { run, here: true, nodes: 4 }),
+    make(RUN, 'ann', 'running', { run: RUN, here: true, nodes: 4 }),
     make(elsewhere, 'ann', 'queued', { run: elsewhere, here: known.adopted.has(elsewhere), reason: 'Resources' }),
     make('bert\u202elarge', 'bob', 'running', { job: 'bert-large-7' }),
     ...(all ? [make('old-eval', 'li.wei', 'succeeded', { ended: true, word: 'COMPLETED' })] : []),
@@ -206,7 +205,8 @@ export const CLUSTER_VERBS = {
     const message = `To sign in, open ${address} and enter the code ${code}`;
     tell({ part: { cluster, address, code, message, expires: iso(world.now() + 15 * MINUTE) } });
     // The sign-in takes until a test says that it is done.
-    await wait(world.signInMs ?? 4000);
+    const end = Date.now() + (world.signInMs ?? 4000);
+    while (Date.now() < end && tell.isHeard()) await wait(50);
     if (tell.isHeard()) known.signedIn[cluster] = ANN;
     return signIn(known, cluster);
   },

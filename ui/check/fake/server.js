@@ -18,10 +18,10 @@ const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '
 const ALIVE_MS = 5000;
 const MORE_VERBS = { ...CLUSTER_VERBS, ...DATA_VERBS, ...TUNNEL_VERBS, ...SCRATCH_VERBS, ...SUBMIT_VERBS };
 
-/** Starts a fake `tow ui`. `faults` can be changed while it runs. */
+/** Starts a fake `tow ui`. `faults` can be changed while it runs: a call waits for its promise in `holds`. */
 export async function startFake({ dist, port = 0, token = 'fake-token', ...options }) {
   const world = new World(options);
-  const faults = { delayMs: 0, refuse: null };
+  const faults = { delayMs: 0, refuse: null, holds: null };
   const open = new Set();
   const downloads = new Map();
   const calls = [];
@@ -43,8 +43,10 @@ export async function startFake({ dist, port = 0, token = 'fake-token', ...optio
       return fail(response, 401, { error: 'refused', message: 'the token is wrong', hints: [], exit_code: 123 });
     }
     const call = path.slice('/api/'.length);
-    calls.push({ call, args });
+    const asked = { call, args, hasEnded: false };
+    calls.push(asked);
     if (faults.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, faults.delayMs));
+    await faults.holds?.[call];
     if (faults.refuse?.[call]) return fail(response, 400, faults.refuse[call]);
     if (call === 'events') return stream(request, response, args);
     const does = CALLS[call] ?? VERBS[call] ?? MORE_VERBS[call];
@@ -67,6 +69,8 @@ export async function startFake({ dist, port = 0, token = 'fake-token', ...optio
       if (!response.headersSent) return fail(response, 400, error.failure);
       tell({ error: error.failure });
       response.end();
+    } finally {
+      asked.hasEnded = true;
     }
   }
 

@@ -13,7 +13,7 @@ function tunnelsOf(world) {
       reason: '`jump1` does not let you in',
       hints: ["add your public key where the bastion's keys are managed"],
     }),
-    tunnel('typo', null, 'b\u202eox', '', { state: 'wrong', reason: '`b ox` is not HOST or HOST:PORT', hints: [], alias: null, origin: '/home/ann/vision/towline.yaml:14:3' }),
+    tunnel('typo', null, 'b\u202eox', '', { state: 'wrong', reason: '`b\u202eox` is not HOST or HOST:PORT', hints: [], alias: null, origin: '/home/ann/vision/towline.yaml:14:3' }),
   ];
   return world.tunnels;
 }

@@ -21,6 +21,7 @@ class Keys {
 
   pressed(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === 'Escape') leaveSearch(event.target);
     if (isTyping(event.target) || document.querySelector('dialog[open]')) return;
     const typed = this.#first ? `${this.#first} ${event.key}` : event.key;
     clearTimeout(this.#timer);
@@ -34,6 +35,11 @@ class Keys {
       this.#timer = setTimeout(() => (this.#first = ''), SEQUENCE_MS);
     }
   }
+}
+
+/** The first Escape empties a field to search in, the next one leaves it. */
+function leaveSearch(target: EventTarget | null): void {
+  if (target instanceof HTMLInputElement && target.type === 'search' && target.value === '') target.blur();
 }
 
 function isTyping(target: EventTarget | null): boolean {

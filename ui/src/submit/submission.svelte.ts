@@ -1,4 +1,4 @@
-import { isAborted } from '../api/failure';
+import { aborted, isAborted } from '../api/failure';
 import { call } from '../api/transport';
 import type { Progress, Submitted } from '../api/types';
 import { runAddress, sweepAddress } from '../route/address';
@@ -20,6 +20,11 @@ export function submitArguments(text: string, { after, in_place, any_size }: Sub
   };
 }
 
+/** Rejects when the submission is given up, and never ends otherwise. */
+function givenUp(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(aborted())));
+}
+
 /** A submission on its way. */
 export class Submission {
   progress = $state.raw<Progress | null>(null);
@@ -38,8 +43,8 @@ export class Submission {
     const mine = new AbortController();
     this.#running = mine;
     try {
-      if (!(await form.check())) return false;
-      if (mine.signal.aborted) return true;
+      // The check itself goes on: what it finds is shown, whether or not the job is sent.
+      if (!(await Promise.race([form.check(), givenUp(mine.signal)]))) return false;
       this.note = 'Submitting the job…';
       const answer = await call<Submitted>('submit', submitArguments(form.text, form.options), {
         onProgress: (progress) => (this.progress = progress),
