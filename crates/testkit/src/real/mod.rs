@@ -4,6 +4,7 @@
 
 mod account;
 mod azurite;
+mod browser;
 mod certificate;
 mod client;
 mod fault;
@@ -17,6 +18,7 @@ mod sshd;
 
 pub use account::Account;
 pub use azurite::Azurite;
+pub use browser::Page;
 pub(crate) use certificate::Certificate;
 pub use client::{BlobClient, ObjectClient, Said, python};
 pub use fault::{Fault, Rule};

@@ -445,7 +445,7 @@ fn an_abort_reaches_ranks_that_do_not_want_to_end() {
     );
     let log = lab.far(&id).join("attempt-1.rank-1.log");
     Lab::until_text(&log);
-    Lab::until_text(lab.far(&id).join("attempt-1.rank-0.log"));
+    Lab::until_text(&lab.far(&id).join("attempt-1.rank-0.log"));
     let alive = |host: &str| {
         lab.slurm()
             .root(

@@ -14,6 +14,7 @@ mod images;
 mod lab;
 mod logs;
 mod own_srun;
+mod page;
 mod polite;
 mod preempt;
 mod queued;
