@@ -133,8 +133,7 @@ pub fn reserved(plan: &Plan) -> Result<GpuTime> {
         Some(retry) => retry.max_starts().max(1),
         None => 1,
     };
-    let gpus = u64::from(resolved.shape.total_gpus());
-    let starts = gpus.saturating_mul(starts.into());
+    let starts = plan.gpus_taken().saturating_mul(starts.into());
     let all = starts.saturating_mul(plan.runs.len() as u64);
     Ok(GpuTime::of(all, limit.0))
 }

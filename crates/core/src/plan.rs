@@ -44,6 +44,9 @@ pub struct Plan {
     /// When it was submitted, as the cluster reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made: Option<Moment>,
+    /// The GPUs of each node, where a run takes whole nodes whatever it asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole_node_gpus: Option<u32>,
     /// The agent that submitted it for the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -64,6 +67,13 @@ impl Plan {
                 name.clone()
             }
         })
+    }
+
+    /// The GPUs that each of its runs takes.
+    pub fn gpus_taken(&self) -> u64 {
+        let shape = &self.resolved.shape;
+        let per_node = shape.gpus_per_node.max(self.whole_node_gpus.unwrap_or(0));
+        u64::from(shape.nodes) * u64::from(per_node)
     }
 
     /// The name of the job, where another tool submitted it.
@@ -90,6 +100,7 @@ impl Plan {
             resubmits: self.resubmits.clone(),
             adopted: self.adopted.clone(),
             made: self.made,
+            whole_node_gpus: self.whole_node_gpus,
             agent: self.agent.clone(),
         }
     }

@@ -76,7 +76,10 @@ pub fn load(sources: &Sources) -> Result<Layers> {
     }
     let mut described_folders = Vec::new();
     if let Some(file) = &sources.project_file {
-        let (project, asked) = project_layer(file, &trusted)?;
+        let (mut project, asked) = project_layer(file, &trusted)?;
+        if sources.is_for_agent() {
+            forget_sizes(&mut project);
+        }
         described_folders = privilege::described_folders(&project);
         tree.overlay(if asked.is_some() {
             privilege::without_privileges(&project)
@@ -141,6 +144,24 @@ fn owner_warnings(sources: &Sources) -> Vec<Warning> {
         }
     };
     sources.untrusted_owners.iter().map(warn).collect()
+}
+
+/// Takes out how many GPUs a node has. An agent, which can write a project's file, could make its
+/// jobs smaller by it than they are.
+fn forget_sizes(project: &mut Node) {
+    let Some(Content::Mapping(clusters)) = project.get("clusters").map(|found| &found.content)
+    else {
+        return;
+    };
+    let sized = clusters
+        .iter()
+        .filter(|(_, cluster)| cluster.get("gpus_per_node").is_some());
+    let names: Vec<String> = sized
+        .filter_map(|(name, _)| name.text().map(str::to_owned))
+        .collect();
+    for name in names {
+        project.remove(&["clusters", &name, "gpus_per_node"]);
+    }
 }
 
 /// The project's file, and its parts that the user has not trusted.

@@ -237,6 +237,7 @@ fn foreign(cluster: &str, site: &AzureSite, document: &Value, job: &JobView) -> 
         resubmits: None,
         adopted: Some(job.name.clone()),
         made: job.created,
+        whole_node_gpus: None,
         agent: None,
     })
 }

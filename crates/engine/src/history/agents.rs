@@ -4,7 +4,8 @@ use super::History;
 use rusqlite::{OptionalExtension, Row};
 use std::collections::BTreeMap;
 use towline_core::agents::{GpuTime, reserved};
-use towline_core::plan::Plan;
+use towline_core::plan::{Plan, PlannedRun};
+use towline_core::sweep::Parameters;
 use towline_core::time::Moment;
 use towline_core::{Result, RunId};
 
@@ -46,9 +47,13 @@ impl History {
         })?;
         let mut taken = GpuTime::default();
         for (submission, plan) in plans {
-            let reserved = reserved_by_one(&plan);
+            let plan = with_one_run(&plan);
+            // A plan that cannot be read has all there is.
+            let reserved = plan.as_ref().and_then(|plan| reserved(plan).ok());
+            let reserved = reserved.unwrap_or(GpuTime(u64::MAX));
+            let gpus = plan.map_or(0, |plan| plan.gpus_taken());
             for run in self.counted(&submission)? {
-                taken = taken.plus(GpuTime::of(run.gpus, run.seconds));
+                taken = taken.plus(GpuTime::of(run.gpus.max(gpus), run.seconds));
                 if !run.has_ended {
                     taken = taken.plus(reserved);
                 }
@@ -80,17 +85,13 @@ impl History {
     }
 }
 
-/// What one run of a stored plan could take. A plan that cannot be read has all there is.
-fn reserved_by_one(plan: &str) -> GpuTime {
-    let all = GpuTime(u64::MAX);
-    let Ok(mut plan) = serde_json::from_str::<Plan>(plan) else {
-        return all;
-    };
-    // The stored plan has no runs: each has a row of its own.
-    plan.runs = vec![towline_core::plan::PlannedRun {
+/// A stored plan, which has no runs, because each has a row of its own, as the plan of one.
+fn with_one_run(text: &str) -> Option<Plan> {
+    let mut plan: Plan = serde_json::from_str(text).ok()?;
+    plan.runs = vec![PlannedRun {
         id: plan.id.clone(),
         name: String::new(),
-        parameters: towline_core::sweep::Parameters::default(),
+        parameters: Parameters::default(),
     }];
-    reserved(&plan).unwrap_or(all)
+    Some(plan)
 }

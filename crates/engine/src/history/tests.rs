@@ -67,6 +67,7 @@ fn plan(name: &str, random: u32, runs: u32) -> Plan {
         resubmits: None,
         adopted: None,
         made: None,
+        whole_node_gpus: None,
         agent: None,
     }
 }

@@ -32,6 +32,12 @@ impl Sources {
             .filter(|(file, _)| !file.ends_with(GIT_ENTRY))
     }
 
+    /// Whether an agent reads, as its variable says.
+    pub(crate) fn is_for_agent(&self) -> bool {
+        let mut names = self.variables.iter().map(|(name, _)| name);
+        names.any(|name| name == towline_host::own::AGENT_VARIABLE)
+    }
+
     /// The files and variables of this user in this folder. A file of the project that another user
     /// owns, or that anybody can write, is passed over; the next one upward counts.
     pub fn find(folder: &Path, environment: &[(String, String)]) -> Self {

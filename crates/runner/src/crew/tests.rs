@@ -64,6 +64,7 @@ fn order_of(run: &RunId, nodes: u32) -> CrewOrder {
         resubmits: None,
         adopted: None,
         made: None,
+        whole_node_gpus: None,
         agent: None,
     };
     CrewOrder {

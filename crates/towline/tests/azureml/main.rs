@@ -7,6 +7,7 @@
 )]
 
 mod act;
+mod agents;
 mod apart;
 mod canary;
 mod console;

@@ -78,6 +78,7 @@ impl Lab {
             resubmits: None,
             adopted: None,
             made: None,
+            whole_node_gpus: None,
             agent: None,
         };
         let order = CrewOrder {

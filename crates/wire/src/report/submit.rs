@@ -55,6 +55,9 @@ pub struct DryRun {
     /// When the plan was made, in milliseconds since 1970. Absent if that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub made: Option<Moment>,
+    /// The GPUs of each node, where a run takes whole nodes whatever it asks for. Absent elsewhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole_node_gpus: Option<u32>,
     /// The agent that would submit it for the user. Absent if none does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
@@ -88,6 +91,7 @@ impl From<&Plan> for DryRun {
             resubmits,
             adopted,
             made,
+            whole_node_gpus,
             agent,
         } = plan.clone();
         let resolved = ShownResolved {
@@ -108,6 +112,7 @@ impl From<&Plan> for DryRun {
             resubmits,
             adopted,
             made,
+            whole_node_gpus,
             agent,
         }
     }

@@ -53,6 +53,8 @@ pub fn make_plan(
     let (mut job, facts, mut notes) = (fit.job, fit.facts, fit.notes);
     around.container = fit.container;
     let tokens = towline_core::token::take_out(&mut job)?;
+    // By the cluster's own word. What is configured decides how GPUs are shared out among nodes.
+    let node_gpus = fit.gpus_per_node.unwrap_or_else(|| facts.gpus_per_node());
     let gpus_per_node = fit
         .gpus_per_node
         .or(gpus_per_node)
@@ -103,6 +105,7 @@ pub fn make_plan(
         resubmits,
         adopted: None,
         made: None,
+        whole_node_gpus: cluster.caps().whole_nodes.then_some(node_gpus),
         agent: None,
     };
     plan.notes.extend(cluster.notes(&plan, &facts));
