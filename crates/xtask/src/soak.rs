@@ -5,7 +5,8 @@ use std::fmt::Write;
 use std::fs;
 use std::time::Instant;
 
-const CAMPAIGNS: [&str; 10] = [
+const CAMPAIGNS: [&str; 11] = [
+    "api",
     "exactly_once",
     "full_disk",
     "slurm_once",
@@ -19,7 +20,14 @@ const CAMPAIGNS: [&str; 10] = [
 ];
 
 /// The texts that mark a line worth keeping.
-const FACT_MARKS: [&str; 4] = ["none lost", "every byte", "load: ", "size: "];
+const FACT_MARKS: [&str; 6] = [
+    "none lost",
+    "every byte",
+    "load: ",
+    "size: ",
+    "stream: ",
+    "described: ",
+];
 
 pub(crate) fn run() -> Outcome {
     install::for_tests()?;

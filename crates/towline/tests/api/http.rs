@@ -145,7 +145,7 @@ fn wrong_arguments_are_the_callers_fault() {
     assert_eq!(web.raw("POST /api/runs.page", &headers, "{").status, 400);
 }
 
-fn begin_stream(web: &Web) -> BufReader<TcpStream> {
+pub(super) fn begin_stream(web: &Web) -> BufReader<TcpStream> {
     let mut stream = web.connect();
     let (host, token) = (web.host(), &web.token);
     write!(
@@ -157,7 +157,7 @@ fn begin_stream(web: &Web) -> BufReader<TcpStream> {
     BufReader::new(stream)
 }
 
-fn next_data(stream: &mut BufReader<TcpStream>) -> serde_json::Value {
+pub(super) fn next_data(stream: &mut BufReader<TcpStream>) -> serde_json::Value {
     loop {
         let mut line = String::new();
         assert!(

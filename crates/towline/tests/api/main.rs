@@ -10,6 +10,7 @@ mod described;
 mod http;
 mod logs;
 mod stream;
+mod watchers;
 mod web;
 
 use towline_testkit::Home;
