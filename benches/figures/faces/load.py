@@ -14,6 +14,8 @@ from .chrome import Chrome, Tab
 QUIET_S = 1.0
 QUIET_TIMEOUT_S = 15.0
 LIST_TIMEOUT_S = 60.0
+# A new tab is left alone for a moment, so that its own start is over.
+REST_S = 0.3
 
 # Runs before anything of the page. A row is there when an element that the selector finds holds the
 # text; it is seen after the next frame; the page takes input when its main thread has nothing to do.
@@ -60,39 +62,61 @@ class Load:
     requests: int
 
 
+class Visitor:
+    """A tab that opens addresses; the first one with an empty cache."""
+
+    def __init__(self, tab: Tab, selector: str, text: str) -> None:
+        self._tab = tab
+        self._seen: dict[str, float] = {}
+        self._traffic = Traffic(tab)
+        tab.devtools.listen("Runtime.bindingCalled", lambda told: self._seen.update(json.loads(told["payload"])), tab.session)
+        for domain in ("Page", "Runtime", "Network"):
+            tab.call(f"{domain}.enable")
+        tab.call("Runtime.addBinding", name="facesSeen")
+        script = WATCH.replace("SELECTOR", json.dumps(selector)).replace("TEXT", json.dumps(text))
+        tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+
+    def open(self, address: str) -> Load:
+        """From a blank page, as when an address is typed."""
+        devtools = self._tab.devtools
+        self._tab.go("about:blank")
+        devtools.pump(lambda: False, REST_S)
+        self._seen.clear()
+        self._traffic.forget()
+        self._tab.go(address)
+        if not devtools.pump(lambda: bool(self._seen), LIST_TIMEOUT_S):
+            raise BenchError(f"no list at {address.split('#')[0]} within {LIST_TIMEOUT_S:.0f} s")
+        devtools.pump(self._traffic.is_quiet, QUIET_TIMEOUT_S)
+        row, painted, idle = (self._seen[name] / 1e3 for name in ("row", "painted", "idle"))
+        return Load(row, painted, idle, self._traffic.bytes(), self._traffic.requests())
+
+
 def load(chrome: Chrome, address: str, selector: str, text: str) -> Load:
-    """Opens an address in a tab whose cache is empty."""
+    """Opens an address in a new tab whose cache is empty."""
     with chrome.tab() as tab:
-        return loaded(tab, address, selector, text)
+        return Visitor(tab, selector, text).open(address)
 
 
-def loaded(tab: Tab, address: str, selector: str, text: str) -> Load:
-    seen: dict[str, float] = {}
-    traffic = Traffic(tab)
-    tab.devtools.listen("Runtime.bindingCalled", lambda told: seen.update(json.loads(told["payload"])), tab.session)
-    for domain in ("Page", "Runtime", "Network"):
-        tab.call(f"{domain}.enable")
-    tab.call("Runtime.addBinding", name="facesSeen")
-    script = WATCH.replace("SELECTOR", json.dumps(selector)).replace("TEXT", json.dumps(text))
-    tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
-    tab.go(address)
-    if not tab.devtools.pump(lambda: bool(seen), LIST_TIMEOUT_S):
-        raise BenchError(f"no list at {address.split('#')[0]} within {LIST_TIMEOUT_S:.0f} s")
-    tab.devtools.pump(traffic.is_quiet, QUIET_TIMEOUT_S)
-    row, painted, idle = (seen[name] / 1e3 for name in ("row", "painted", "idle"))
-    return Load(row, painted, idle, traffic.bytes(), traffic.requests())
+def load_twice(chrome: Chrome, address: str, selector: str, text: str) -> tuple[Load, Load]:
+    """The same, and once more in the same tab."""
+    with chrome.tab() as tab:
+        visitor = Visitor(tab, selector, text)
+        return visitor.open(address), visitor.open(address)
 
 
 class Traffic:
     """What comes over the network for one tab, as many bytes as come: packed, with their heads."""
 
     def __init__(self, tab: Tab) -> None:
+        self.forget()
+        for name, handler in (("responseReceived", self._head), ("dataReceived", self._body), ("loadingFinished", self._finished)):
+            tab.devtools.listen(f"Network.{name}", handler, tab.session)
+
+    def forget(self) -> None:
         self._heads: dict[str, int] = {}
         self._bodies: dict[str, int] = {}
         self._whole: dict[str, int] = {}
         self._last = time.monotonic()
-        for name, handler in (("responseReceived", self._head), ("dataReceived", self._body), ("loadingFinished", self._finished)):
-            tab.devtools.listen(f"Network.{name}", handler, tab.session)
 
     def _head(self, told: dict[str, Any]) -> None:
         self._last = time.monotonic()

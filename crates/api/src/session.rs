@@ -9,9 +9,11 @@ use crate::runs::page::Lists;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::io::Read;
 use towline_core::{Error, Result};
 use towline_wire::api::Empty;
 use towline_wire::api::about::About;
+use towline_wire::api::files::Download;
 use towline_wire::layout::StateFolder;
 
 /// The arguments of a call.
@@ -24,6 +26,26 @@ pub trait Verbs: Send + Sync {
 
     /// The program, its folder and its clusters.
     fn about(&self) -> Result<About>;
+
+    /// Opens a log or a file for somebody who saves it.
+    fn open(&self, what: &Download) -> Result<Opened>;
+}
+
+/// Something to be saved.
+pub struct Opened {
+    /// The name that it should have.
+    pub name: String,
+    /// The number of bytes, if it is known.
+    pub bytes: Option<u64>,
+    pub content: Box<dyn Read + Send>,
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 /// One program or page, or several of the same user, that call.
@@ -76,12 +98,23 @@ impl Session {
                 feed::run(state, &self.streams, read(args)?, caller)?;
                 answer(&Empty {})
             }
+            "download" => Err(Error::unsupported(
+                "only the server of `tow ui` has addresses for downloads",
+            )
+            .hint("read a log with logs.read, a file with files.read; copy with get or down")),
             "events.logs" => {
                 self.streams.follow(read(args)?)?;
                 answer(&Empty {})
             }
             verb => self.verbs.call(verb, &args, caller),
         }
+    }
+}
+
+impl Session {
+    /// Opens what `download` asks for.
+    pub(crate) fn open(&self, args: Args) -> Result<Opened> {
+        self.verbs.open(&read(args)?)
     }
 }
 

@@ -143,6 +143,10 @@ impl StateFolder {
     pub fn snapshots(&self) -> PathBuf {
         self.0.join("snapshots")
     }
+    /// Files of datastores on their way to a browser.
+    pub fn downloads(&self) -> PathBuf {
+        self.0.join("downloads")
+    }
     /// A lock: shared by processes that take snapshots, exclusive for one that removes some.
     pub fn snapshots_lock(&self) -> PathBuf {
         self.0.join("snapshots.lock")

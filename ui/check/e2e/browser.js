@@ -15,14 +15,14 @@ const ARGUMENTS = [
 ];
 
 /** A browser with a profile of its own, which is gone when it is closed. */
-export async function openBrowser(options = {}) {
+export async function openBrowser({ args = [], ...options } = {}) {
   const profile = mkdtempSync(join(tmpdir(), 'tow-ui-'));
   const executablePath = process.env.CHROMIUM ?? execFileSync('sh', ['-c', 'command -v chromium']).toString().trim();
   const context = await chromium.launchPersistentContext(profile, {
     executablePath,
     headless: true,
     viewport: { width: 1280, height: 800 },
-    args: ARGUMENTS,
+    args: [...ARGUMENTS, ...args],
     ...options,
   });
   return {

@@ -19,7 +19,7 @@ export const cluster = process.env.TOW_CLUSTER ?? 'local';
 export const store = process.env.TOW_STORE;
 export const origin = TOW_PAGE && new URL(TOW_PAGE).origin;
 /** Long enough for a cluster with a queue and a machine with little power. */
-export const PATIENCE = 60_000;
+export const PATIENCE = Number(process.env.TOW_PATIENCE_MS ?? 60_000);
 
 /** A name that no other test has. */
 export const fresh = (word) => `${word}-${randomBytes(3).toString('hex')}`;
@@ -27,24 +27,32 @@ export const fresh = (word) => `${word}-${randomBytes(3).toString('hex')}`;
 export const until = (condition, what, timeout = PATIENCE) => untilWithin(condition, what, timeout);
 
 /** Runs the program; `{ code, stdout, stderr }`. */
-export function tow(words, { env = process.env, cwd, encoding = 'utf8' } = {}) {
+export function tow(words, { env = process.env, cwd, encoding = 'utf8', input = '' } = {}) {
   const options = { env, cwd, encoding, maxBuffer: 64e6 };
   return new Promise((done) => {
     const child = execFile(TOW, words, options, (error, stdout, stderr) => done({ code: error?.code ?? 0, stdout, stderr }));
-    child.stdin.end();
+    child.stdin.on('error', () => {});
+    child.stdin.end(input);
   });
 }
 
 /** What it prints with `--json`. */
-export async function towJson(words, options) {
-  const { code, stdout, stderr } = await tow([...words, '--json'], options);
-  assert.equal(code, 0, `tow ${words.join(' ')}: ${stderr}`);
+export async function towJson([verb, ...words], options) {
+  const { code, stdout, stderr } = await tow([verb, '--json', ...words], options);
+  assert.equal(code, 0, `tow ${verb} ${words.join(' ')}: ${stderr}`);
   return JSON.parse(stdout);
 }
 
 /** Submits a shell script to the cluster; the id of the run, or of the sweep. */
 export async function submit(script, options = []) {
   const { code, stdout, stderr } = await tow(['submit', '-c', cluster, ...options, '--', 'sh', '-c', script]);
+  assert.equal(code, 0, stderr);
+  return stdout.split('\n')[0];
+}
+
+/** Submits a job file. */
+export async function submitFile(text) {
+  const { code, stdout, stderr } = await tow(['submit', '-c', cluster, '-f', '-'], { input: text });
   assert.equal(code, 0, stderr);
   return stdout.split('\n')[0];
 }
@@ -59,8 +67,13 @@ export async function untilState(run, state) {
 /** A run that has ended: `sh -c script` with these options. */
 export async function ended(script, options) {
   const run = await submit(script, options);
-  await tow(['wait', run, '--timeout', '3m']);
+  await untilEnded(run);
   return run;
+}
+
+export async function untilEnded(run) {
+  const { code, stderr } = await tow(['wait', run, '--timeout', '3m']);
+  assert.notEqual(code, 124, `${run} does not end: ${stderr}`);
 }
 
 export async function abort(...runs) {

@@ -9,12 +9,12 @@ before(async () => {
 after(() => ui.close());
 
 const answer = (page, words) => page.getByRole('dialog').getByRole('button', { name: words, exact: true }).click();
+const act = (page, words) => page.getByRole('toolbar', { name: 'Selected runs' }).getByRole('button', { name: words }).click();
 const tick = (page, run) => rowOf(page, run).getByRole('checkbox').check();
 const names = (page) => page.locator('[role=table][aria-label=Runs] .line .name a').allInnerTexts();
 
 test('a run of the command line appears, and its state goes through to its end', async () => {
   const page = await ui.show('/runs');
-  await page.getByRole('heading', { name: 'Runs' }).waitFor({ state: 'attached' });
   const [well, badly] = [fresh('well'), fresh('badly')];
   const one = await submit('sleep 5', ['--name', well]);
   const other = await submit('sleep 5; exit 3', ['--name', badly]);
@@ -24,7 +24,7 @@ test('a run of the command line appears, and its state goes through to its end',
   }
   await shows(rowOf(page, one), 'succeeded');
   await shows(rowOf(page, other), 'failed');
-  await rowOf(page, other).getByText('exit 3').waitFor();
+  await rowOf(page, other).getByText('exit 3', { exact: true }).waitFor();
   assert.deepEqual(page.complaints, []);
 });
 
@@ -66,16 +66,17 @@ test('filters and order are in the address, and a link to it shows the same', as
   await until(async () => (await names(page)).join() === wanted[1], 'one by a word');
 });
 
-test('several are aborted, after a question that names them', async () => {
+test('several are aborted, after a question that names them', async (t) => {
   const name = fresh('abort');
   const runs = [await submit('sleep 300', ['--name', name]), await submit('sleep 300', ['--name', name])];
+  t.after(() => abort(...runs));
   const page = await ui.show(`/runs?text=${name}`);
   for (const run of runs) await tick(page, run);
-  await page.getByRole('button', { name: 'Abort' }).click();
+  await act(page, 'Abort');
   assert.deepEqual((await page.getByRole('dialog').locator('li').allInnerTexts()).toSorted(), runs.toSorted());
   await answer(page, 'Cancel');
   for (const run of runs) assert.equal((await show(run)).cancel_requested, false, 'a no aborts nothing');
-  await page.getByRole('button', { name: 'Abort' }).click();
+  await act(page, 'Abort');
   await answer(page, 'Abort');
   await page.getByText('2 runs being cancelled').waitFor();
   for (const run of runs) await shows(rowOf(page, run), 'cancelled');
@@ -88,7 +89,7 @@ test('a run is submitted again, with its command', async () => {
   const run = await ended('echo once', ['--name', name]);
   const page = await ui.show(`/runs?text=${name}`);
   await tick(page, run);
-  await page.getByRole('button', { name: 'Resubmit' }).click();
+  await act(page, 'Resubmit');
   await answer(page, 'Resubmit');
   await page.getByText('submitted again as').waitFor();
   await until(async () => (await names(page)).length === 2, 'the new run is in the table');
@@ -103,7 +104,7 @@ test('a tag is added and removed, and tow knows it', async () => {
   const run = await ended('true', ['--name', name, '--tag', 'try']);
   const page = await ui.show(`/runs?text=${name}`);
   await tick(page, run);
-  await page.getByRole('toolbar', { name: 'Selected runs' }).getByRole('button', { name: 'Tag' }).click();
+  await act(page, 'Tag');
   await page.getByRole('dialog').getByRole('textbox').fill(`${tag} -try`);
   await answer(page, 'Tag');
   await rowOf(page, run).getByText(tag).waitFor();
@@ -149,11 +150,10 @@ test('in a home without runs the page says how to begin, and the first run comes
   }
 });
 
-test('what does not fit is said, and how to see all again', async () => {
+test('what does not fit is said, and how to see all again', async (t) => {
   const run = await submit('sleep 300');
+  t.after(() => abort(run));
   const page = await ui.show('/runs?text=nothing-has-this-text');
   await page.getByRole('button', { name: 'Show all runs' }).click();
   await rowOf(page, run).waitFor();
-  await abort(run);
-  await shows(rowOf(page, run), 'cancelled');
 });

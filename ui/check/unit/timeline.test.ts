@@ -43,11 +43,11 @@ test('a failed run whose place is held, and one that was put on hold', () => {
     { at: 30, event: 'resumed' },
     { at: 40, event: 'attempt_started', attempt: 1 },
     { at: 60, event: 'attempt_held', attempt: 1, until: 900, ending: {} },
-    { at: 80, event: 'ended', attempt: 1, ending: { cause: 'exit_code' } },
+    { at: 80, event: 'ended', attempt: 1, ending: { cause: 'exit_code', exit_code: 7 } },
   ]);
   const [line] = timeline(events, 0, 500);
   expect(line?.spans.map(({ kind }) => kind)).toEqual(['queued', 'on_hold', 'queued', 'running', 'held']);
-  expect(line?.ending).toBe('exit_code');
+  expect(line?.ending).toBe('exit 7');
 });
 
 test('a run that waits, and one that nobody heard of', () => {

@@ -3,6 +3,7 @@ import { makeRun } from '../fake/runs.js';
 import type { Run } from '../../src/api/types';
 import { visiblePieces, visibleText } from '../../src/words/escapes';
 import { counted, countText, sizeText } from '../../src/words/numbers';
+import { quoted, quotedPath } from '../../src/words/shell';
 import { commandIn, partsOf } from '../../src/words/sentence';
 import { countsText, shortId, shownState } from '../../src/words/states';
 import { ageText, durationText, timeText, tookMilliseconds } from '../../src/words/time';
@@ -97,4 +98,11 @@ test('a job as YAML', () => {
   expect(yamlText(job)).toBe(
     'name: train\n"on": "yes"\nresources:\n  nodes: 4\n  time: "14d"\nlist:\n  - a: 1\n    b: "x: y"\n  - a: 2\ntags: [a, "1-3"]\nscript: |\n  one\n  two\n',
   );
+});
+
+test('a word for a shell stays one word, and a path is no option', () => {
+  expect(quoted('out/last.pt')).toBe('out/last.pt');
+  expect(quoted("$(touch it's).txt")).toBe("'$(touch it'\\''s).txt'");
+  expect(quotedPath('-rf')).toBe('./-rf');
+  expect(quotedPath('-r f')).toBe("'./-r f'");
 });

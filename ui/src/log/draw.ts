@@ -10,6 +10,7 @@ export function drawLine(
   target: HTMLElement,
   line: ShownLine | undefined,
   areTimesShown: boolean,
+  isShortened: boolean,
 ): void {
   if (!line) {
     target.replaceChildren(spanOf('coming', ''));
@@ -17,7 +18,8 @@ export function drawLine(
   }
   const children: (string | HTMLElement)[] = line.pieces.map(nodeOf);
   if (line.time && areTimesShown) children.unshift(spanOf('time', line.time));
-  if (line.hidden > 0) children.push(spanOf('rest', `… ${countText(line.hidden)} more characters`));
+  if (isShortened) children.push(spanOf('rest', '… a very long line: the download has all of it'));
+  else if (line.hidden > 0) children.push(spanOf('rest', `… ${countText(line.hidden)} more characters`));
   target.replaceChildren(...children);
 }
 

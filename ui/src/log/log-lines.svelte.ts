@@ -32,6 +32,7 @@ export class LogLines {
   #version = $state(0);
   #isOpen = false;
   #cache = new WindowCache<string>(WINDOW_LINES, MOST_WINDOWS);
+  #shortened = new Set<number>();
   #stale = new Set<number>();
   #loading = new Set<number>();
   #wanted = { first: 0, last: 0 };
@@ -134,7 +135,14 @@ export class LogLines {
     }
     if (hasEnd && answer.bytes > this.bytes) this.#takeEnd(answer);
     this.#cache.put(number, answer.lines.slice());
+    for (const line of answer.cut ?? []) this.#shortened.add(line);
     this.#version += 1;
+  }
+
+  /** Whether a line is longer than what the program sends of it. */
+  isShortened(number: number): boolean {
+    void this.#version;
+    return this.#shortened.has(number);
   }
 
   #gather(part: Part): void {

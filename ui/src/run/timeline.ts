@@ -1,4 +1,4 @@
-import type { Recorded } from '../api/types';
+import type { Ending, Recorded } from '../api/types';
 
 export type SpanKind = 'staging' | 'queued' | 'on_hold' | 'running' | 'held';
 export type TimeSpan = { kind: SpanKind; from: number; to: number };
@@ -56,18 +56,25 @@ export function timeline(events: Recorded[], created: number, now: number): Atte
         break;
       case 'attempt_ended':
         turn('queued', event.at);
-        line.ending = event.ending.detail ?? event.ending.cause ?? 'ended';
+        line.ending = endingText(event.ending) ?? 'ended';
         begin(event.attempt + 1);
         break;
       case 'ended':
       case 'never_heard':
         turn(null, event.at);
-        line.ending = 'ending' in event ? (event.ending.detail ?? event.ending.cause ?? 'ended well') : 'lost';
+        line.ending = 'ending' in event ? (endingText(event.ending) ?? 'ended well') : 'lost';
         break;
     }
   }
   turn(null, now);
   return lines.filter(({ spans, ending }) => spans.length > 0 || ending !== null);
+}
+
+/** How an attempt ended, in a few words; null if nothing is said of it. */
+function endingText({ detail, cause, exit_code: code }: Ending): string | null {
+  if (detail) return detail;
+  if (cause === 'exit_code' && typeof code === 'number') return `exit ${code}`;
+  return cause?.replaceAll('_', ' ') ?? null;
 }
 
 /** The time from the submission to the first start, or to now; null if neither is known. */

@@ -31,7 +31,7 @@ pub(super) fn failure(status: StatusCode, error: &Error) -> Response<Body> {
     json(status, &Failure::from(error))
 }
 
-fn json<T: serde::Serialize>(status: StatusCode, value: &T) -> Response<Body> {
+pub(super) fn json<T: serde::Serialize>(status: StatusCode, value: &T) -> Response<Body> {
     let bytes = serde_json::to_vec(value).unwrap_or_default();
     let mut response = Response::new(whole(bytes));
     *response.status_mut() = status;
@@ -94,7 +94,7 @@ pub(super) async fn call(
 
 /// The status of a call that failed. It is never of the kind that says that the server is broken,
 /// but for a defect of ours.
-fn status(failure: &Failure) -> StatusCode {
+pub(super) fn status(failure: &Failure) -> StatusCode {
     match failure.error {
         "usage" | "config" => StatusCode::BAD_REQUEST,
         "not_found" => StatusCode::NOT_FOUND,

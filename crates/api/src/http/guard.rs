@@ -68,11 +68,8 @@ fn is_ours(host: &str, address: SocketAddr) -> bool {
     matches!(name, Some("127.0.0.1" | "localhost" | "[::1]"))
 }
 
-pub(super) fn check_caller(
-    headers: &HeaderMap,
-    address: SocketAddr,
-    token: &Token,
-) -> Result<(), Refusal> {
+/// Refuses a page of another origin, as far as its browser tells.
+pub(super) fn check_origin(headers: &HeaderMap, address: SocketAddr) -> Result<(), Refusal> {
     let denied = |status, text: &str| Err(Refusal::new(status, Error::denied(text)));
     if let Some(origin) = headers.get(ORIGIN) {
         let host = origin.to_str().ok().and_then(|o| o.strip_prefix("http://"));
@@ -90,6 +87,15 @@ pub(super) fn check_caller(
             "a page of another origin may not call",
         );
     }
+    Ok(())
+}
+
+pub(super) fn check_caller(
+    headers: &HeaderMap,
+    address: SocketAddr,
+    token: &Token,
+) -> Result<(), Refusal> {
+    check_origin(headers, address)?;
     let given = headers.get(TOKEN).map(http::HeaderValue::as_bytes);
     if !given.is_some_and(|given| token.is(given)) {
         let error = Error::denied("the token is missing or wrong")

@@ -4,10 +4,12 @@
 //! everybody and hold nothing of the user.
 
 mod answer;
+mod downloads;
 mod guard;
 mod headers;
 mod pages;
 
+pub use downloads::Downloads;
 pub use guard::Token;
 pub use pages::File;
 
@@ -42,6 +44,7 @@ pub struct Site {
     pub session: Session,
     pub files: Vec<File>,
     pub token: Token,
+    pub downloads: Downloads,
     /// The address that it listens on.
     pub address: SocketAddr,
 }
@@ -114,6 +117,10 @@ async fn respond(site: &Arc<Site>, request: Request<Incoming>) -> Result<Respons
     guard::check_host(request.headers(), site.address)?;
     let path = request.uri().path().to_owned();
     match path.strip_prefix("/api/") {
+        None if *request.method() == Method::GET && path.starts_with(downloads::PLACE) => {
+            guard::check_origin(request.headers(), site.address)?;
+            Ok(site.downloads.give(&path))
+        }
         None if matches!(*request.method(), Method::GET | Method::HEAD) => {
             Ok(pages::file(&site.files, &path, request.headers()))
         }
@@ -121,6 +128,9 @@ async fn respond(site: &Arc<Site>, request: Request<Incoming>) -> Result<Respons
             guard::check_caller(request.headers(), site.address, &site.token)?;
             let wants_events = answer::wants_events(request.headers());
             let args = args(request).await?;
+            if call == "download" {
+                return Ok(downloads::begin(Arc::clone(site), args).await);
+            }
             Ok(answer::call(Arc::clone(site), call.to_owned(), args, wants_events).await)
         }
         _ => {

@@ -25,6 +25,11 @@ pub(crate) fn file(state: &StateFolder, log: &LogRef) -> PathBuf {
     state.log(&log.run, log.attempt, log.source)
 }
 
+/// A log for reading; `None` if it is not there. A link is not followed.
+pub fn open(state: &StateFolder, log: &LogRef) -> std::io::Result<Option<std::fs::File>> {
+    index::open(&file(state, log))
+}
+
 /// The logs of a run, by attempt, set-up before ranks. For a far run, its new bytes are fetched
 /// first; if its cluster cannot be reached, a note says so.
 pub fn list(state: &StateFolder, ask: &LogsList, caller: &mut dyn Caller) -> Result<Logs> {

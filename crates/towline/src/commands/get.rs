@@ -1,6 +1,7 @@
 //! `tow get`: copies files from a run's folder.
 
 mod list;
+pub(crate) mod serve;
 
 use super::Report;
 use crate::context::Context;
@@ -96,17 +97,7 @@ fn get(
         return crate::runs::far_files::get(context, record, &below, paths, to);
     }
     let roots = roots(context, record, &resolved)?;
-    // What the ignore rules left out and what `folders:` maps is reached by links that the run was
-    // given.
-    let linked: Vec<PathBuf> = resolved
-        .code
-        .iter()
-        .flat_map(|code| {
-            let mapped = code.mapped.values().filter_map(MappedPlace::path);
-            mapped.chain([code.root.as_str()])
-        })
-        .map(PathBuf::from)
-        .collect();
+    let linked = linked_of(&resolved);
     // All are found before any is copied.
     let found = paths
         .iter()
@@ -117,6 +108,17 @@ fn get(
         copy(&from, &to.join(path), to, &mut copied)?;
     }
     Ok(copied)
+}
+
+/// What the ignore rules left out and what `folders:` maps: it is reached by links that the run was
+/// given.
+fn linked_of(resolved: &Resolved) -> Vec<PathBuf> {
+    let code = resolved.code.iter();
+    let places = code.flat_map(|code| {
+        let mapped = code.mapped.values().filter_map(MappedPlace::path);
+        mapped.chain([code.root.as_str()])
+    });
+    places.map(PathBuf::from).collect()
 }
 
 /// Says what can be copied.

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use towline_api::http::{File, Site, Token, serve};
+use towline_api::http::{Downloads, File, Site, Token, serve};
 use towline_core::{Error, Result};
 use towline_host::surroundings;
 use towline_page::FILES;
@@ -56,6 +56,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<Report> {
             session,
             files: files.collect(),
             token,
+            downloads: Downloads::default(),
             address,
         };
         let end = async {

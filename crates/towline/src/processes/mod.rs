@@ -4,6 +4,7 @@
 mod crew;
 
 use crate::commands;
+use crate::commands::get;
 use crate::commands::submit::check;
 use crate::completion;
 use crate::context::Context;
@@ -42,7 +43,7 @@ enum Main {
     Own(fn(Words<'_>) -> ExitCode),
 }
 
-static PROCESSES: [Process; 17] = [
+static PROCESSES: [Process; 18] = [
     Process {
         verb: towline_runner::GUARD_VERB,
         words: &["NAME"],
@@ -122,6 +123,11 @@ static PROCESSES: [Process; 17] = [
         verb: check::CHECK_VERB,
         words: &["CLUSTER"],
         main: Main::Own(|words| check::main(words.get(0))),
+    },
+    Process {
+        verb: get::serve::FILES_VERB,
+        words: &[],
+        main: Main::Own(|_| get::serve::main()),
     },
     Process {
         verb: completion::COMPLETE_VERB,

@@ -102,6 +102,66 @@ pub(crate) fn list(
     Ok(Vec::new())
 }
 
+/// What lies at a path of a run's folder on its cluster.
+pub(crate) struct At {
+    cluster: OpenCluster,
+    run: RunRef,
+    place: String,
+    pub(crate) entries: Vec<FileEntry>,
+}
+
+/// A file there.
+pub(crate) struct FarFile {
+    at: At,
+    pub(crate) size: u64,
+}
+
+/// Looks below the start folder, else below the code, else below the folder itself.
+pub(crate) fn at(context: &Context, record: &RunRecord, workdir: &Path, path: &Path) -> Result<At> {
+    let (cluster, run) = open(context, record)?;
+    for root in [workdir, Path::new("code"), Path::new("")] {
+        let place = root.join(path).to_string_lossy().into_owned();
+        let entries = cluster.files(&run, &place)?;
+        if !entries.is_empty() {
+            return Ok(At {
+                cluster,
+                run,
+                place,
+                entries,
+            });
+        }
+    }
+    Err(Error::not_found(format!(
+        "the run has no {}",
+        path.display()
+    )))
+}
+
+impl At {
+    /// The file that it is. A link is not followed.
+    pub(crate) fn file(self, path: &Path) -> Result<FarFile> {
+        let mut entries = self.entries.iter();
+        let itself = entries.find(|entry| entry.path.is_empty());
+        let plain = itself.filter(|entry| !entry.is_folder && entry.link.is_none());
+        let size = plain
+            .map(|entry| entry.size)
+            .ok_or_else(|| Error::unsupported(format!("{} is not a plain file", path.display())))?;
+        Ok(FarFile { at: self, size })
+    }
+}
+
+impl FarFile {
+    pub(crate) fn bytes(&self, offset: u64, most: u64) -> Result<Vec<u8>> {
+        let At {
+            cluster,
+            run,
+            place,
+            ..
+        } = &self.at;
+        cluster.file_bytes(run, place, offset, most)
+    }
+}
+
 fn open(context: &Context, record: &RunRecord) -> Result<(OpenCluster, RunRef)> {
     let cluster = context.cluster(&record.cluster)?;
     if cluster.is_here() {

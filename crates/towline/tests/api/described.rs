@@ -19,8 +19,9 @@ fn no_arguments_break_it_and_every_answer_is_as_described() {
     let home = home();
     let store = home.path("nas");
     std::fs::create_dir_all(&store).unwrap();
+    // Room for all that is held: `alloc` answers when its nodes are there.
     home.configure(&format!(
-        "datastores: {{nas: {{kind: folder, path: '{}'}}}}\n\
+        "clusters: {{local: {{cpus: 2000, memory: 900G}}}}\ndatastores: {{nas: {{kind: folder, path: '{}'}}}}\n\
             folders: {{data: {{datastore: nas, path: d}}}}\n",
         store.display()
     ));

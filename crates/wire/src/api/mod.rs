@@ -7,6 +7,7 @@
 pub mod about;
 pub mod check;
 pub mod envelope;
+pub mod files;
 pub mod log;
 pub mod runs;
 pub mod schema;

@@ -5,9 +5,11 @@ use super::Empty;
 use super::about::About;
 use super::check::{Checked, JobCheck};
 use super::envelope::{Line, Numbered, Reply};
+use super::files::{Download, DownloadPlace, FileBegin, FilesList, FilesRead};
 use super::log::{FirstError, Lines, Logs, LogsError, LogsList, LogsRead, LogsSearch, Matches};
 use super::runs::{RunsGet, RunsPage, RunsWindow, RunsWords};
 use super::stream::{Events, EventsLogs, Item};
+use crate::report::get::Listed;
 use crate::report::{Failure, Runs};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -43,12 +45,18 @@ const fn call(name: &'static str, does: &'static str, args: Of, answer: Of) -> C
 }
 
 /// The calls of the interface, by name.
-pub const CALLS: [CallDescription; 11] = [
+pub const CALLS: [CallDescription; 14] = [
     call(
         "about",
         "The program that answers, its folder and its clusters.",
         of::<Empty>,
         of::<About>,
+    ),
+    call(
+        "download",
+        "An address from which a browser saves a log or a file. Only over HTTP.",
+        of::<Download>,
+        of::<DownloadPlace>,
     ),
     CallDescription {
         is_stream: true,
@@ -64,6 +72,18 @@ pub const CALLS: [CallDescription; 11] = [
         "Change which logs an open stream follows.",
         of::<EventsLogs>,
         of::<Empty>,
+    ),
+    call(
+        "files.list",
+        "What a folder of a run holds.",
+        of::<FilesList>,
+        of::<Listed>,
+    ),
+    call(
+        "files.read",
+        "The begin of a file of a run.",
+        of::<FilesRead>,
+        of::<FileBegin>,
     ),
     call(
         "job.check",

@@ -1,9 +1,8 @@
+import { quoted } from '../../words/shell';
 import type { JobDocument } from './document';
 
 export type SubmitOptions = { after: string; in_place: boolean; any_size: boolean };
 export type SameCommand = { line: string | null; file: string; withoutOption: string[] };
-
-const PLAIN_WORD = /^[\w@%+=:,./-]+$/;
 
 /** Options by the key of the job file that they stand for. */
 const OPTIONS: [string[], string][] = [
@@ -80,9 +79,4 @@ function keysOf(job: JobDocument): string[] {
 function commandWords(job: JobDocument): string | null {
   const all = job.readList(['command']);
   return all.length === 0 ? null : all.map(quoted).join(' ');
-}
-
-/** A word as a shell takes it for one. */
-export function quoted(word: string): string {
-  return PLAIN_WORD.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -37,6 +37,10 @@ impl Folder {
         }
     }
 
+    pub(super) fn into_entries(self) -> impl Iterator<Item = Entry> {
+        self.0.into_values()
+    }
+
     pub(super) fn report(self, record: &RunRecord) -> Report {
         let answer = Listed {
             entries: self.0.into_values().collect(),

@@ -7,13 +7,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use serde_json::Value;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::process::Child;
+use std::process::{Child, ChildStdout};
 use std::time::{Duration, Instant};
 use towline_api::replies::Caller;
+use towline_api::session::Opened;
 use towline_core::{Error, ErrorKind, Result};
 use towline_wire::api::envelope::{ProgressLine, Reply};
+use towline_wire::api::files::SendHead;
 
 /// How long a process may take to end after it was asked to. Then it is killed.
 const GRACE: Duration = Duration::from_secs(5);
@@ -49,6 +51,59 @@ pub(super) fn run(words: &Words, agent: Option<&str>, caller: &mut dyn Caller) -
             "`tow` ended with {status} and no answer"
         ))),
         (None, Err(error)) => Err(Error::bug("`tow` was lost").source_error(error)),
+    }
+}
+
+/// Starts this program to send bytes. It ends when nobody reads them any more.
+pub(super) fn open(words: &Words, agent: Option<&str>) -> Result<Opened> {
+    let mut child = towline_host::own::start(&words.words, agent)
+        .map_err(|error| Error::from_io("this program cannot be started again", error))?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), &words.input) {
+        // A question fits into a pipe.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let stdout = child.stdout.take().ok_or_else(|| Error::bug("no stdout"))?;
+    let mut content = BufReader::new(Sent { stdout, child });
+    let mut line = String::new();
+    let mut head = (&mut content).take(MAX_HEAD_BYTES);
+    head.read_line(&mut line).map_err(broken)?;
+    if let Ok(head) = serde_json::from_str::<SendHead>(&line) {
+        return Ok(Opened {
+            name: head.name,
+            bytes: head.bytes,
+            content: Box::new(content),
+        });
+    }
+    let mut said = String::new();
+    if let Some(mut stderr) = content.get_mut().child.stderr.take() {
+        let _ = stderr.read_to_string(&mut said);
+    }
+    let failure = said
+        .lines()
+        .find_map(|line| serde_json::from_str::<ToldFailure>(line).ok());
+    Err(failure.map_or_else(|| Error::bug("`tow` sent no file"), Error::from))
+}
+
+const MAX_HEAD_BYTES: u64 = 64 << 10;
+
+/// The bytes of a process, which ends with them.
+struct Sent {
+    stdout: ChildStdout,
+    child: Child,
+}
+
+impl Read for Sent {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.stdout.read(buffer)
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let pid = Pid::from_child(&self.child);
+        // It removes what it has put down.
+        let _ = kill_process(pid, Signal::TERM);
+        let _ = self.child.wait();
     }
 }
 

@@ -8,12 +8,13 @@ mod words;
 use crate::context::Context;
 use serde_json::Value;
 use towline_api::replies::Caller;
-use towline_api::session::{Args, Session, Verbs};
+use towline_api::session::{Args, Opened, Session, Verbs};
 use towline_core::Result;
 use towline_engine::project;
 use towline_host::surroundings;
 use towline_wire::api::API_VERSION;
 use towline_wire::api::about::{About, KnownCluster};
+use towline_wire::api::files::{Download, FilesAsk};
 use towline_wire::report::Time;
 
 /// A session for whoever calls this process.
@@ -37,9 +38,16 @@ impl Verbs for OwnVerbs {
     fn call(&self, verb: &str, args: &Args, caller: &mut dyn Caller) -> Result<Value> {
         let words = match verb {
             "job.check" => words::of_check(args)?,
+            "files.list" => words::of_files(&FilesAsk::List(words::read(args)?))?,
+            "files.read" => words::of_files(&FilesAsk::Read(words::read(args)?))?,
             verb => words::of_call(verb, args)?,
         };
         child::run(&words, self.agent.as_deref(), caller)
+    }
+
+    fn open(&self, what: &Download) -> Result<Opened> {
+        let words = words::of_files(&FilesAsk::Send(what.clone()))?;
+        child::open(&words, self.agent.as_deref())
     }
 
     fn about(&self) -> Result<About> {

@@ -1,15 +1,18 @@
 //! The words of the command line that a call stands for. The parser's own description of the verbs
 //! says which options there are, so a call can do what the command line can, and nothing else.
 
+use crate::commands::get::serve::FILES_VERB;
 use crate::commands::submit::check::CHECK_VERB;
 use crate::help;
 use clap::{Arg, ArgAction, Command};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::ffi::OsString;
 use towline_api::session::Args;
 use towline_core::suggest::did_you_mean;
 use towline_core::{Error, Result};
 use towline_wire::api::check::JobCheck;
+use towline_wire::api::files::FilesAsk;
 use towline_wire::api::schema::CALLS;
 
 /// Verbs that a program may call. The others hold a terminal, run until they are ended, or are calls
@@ -65,10 +68,25 @@ pub(super) fn of_call(verb: &str, args: &Args) -> Result<Words> {
     Ok(Words { words, input })
 }
 
+/// The words of the process that serves files.
+pub(super) fn of_files(ask: &FilesAsk) -> Result<Words> {
+    let input = serde_json::to_string(ask)
+        .map_err(|error| Error::bug("a question cannot be written").source_error(error))?;
+    Ok(Words {
+        words: vec![FILES_VERB.into()],
+        input: Some(input),
+    })
+}
+
+/// The arguments of a call that no verb has.
+pub(super) fn read<T: DeserializeOwned>(args: &Args) -> Result<T> {
+    serde_json::from_value(Value::Object(args.clone()))
+        .map_err(|error| Error::usage(format!("the arguments cannot be read: {error}")))
+}
+
 /// The words of the process that checks a job file.
 pub(super) fn of_check(args: &Args) -> Result<Words> {
-    let asked: JobCheck = serde_json::from_value(Value::Object(args.clone()))
-        .map_err(|error| Error::usage(format!("the arguments cannot be read: {error}")))?;
+    let asked: JobCheck = read(args)?;
     let cluster = asked.cluster.unwrap_or_default();
     Ok(Words {
         words: vec![CHECK_VERB.into(), cluster.into()],
