@@ -1,6 +1,6 @@
 //! `tow mcp`: the interface for agents, by the Model Context Protocol on stdin and stdout.
 //!
-//! [`arguments`] says what the tools take, [`tools`] what they do, by the same calls that pages and
+//! `arguments` says what the tools take, `tools` what they do, by the same calls that pages and
 //! editors make. What is allowed is decided by the verbs themselves, which are told that an agent
 //! calls; [`User`] says it before.
 

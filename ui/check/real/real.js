@@ -13,6 +13,7 @@ import { until as untilWithin } from '../e2e/page.js';
 //   TOW_PAGE     the address that `tow ui --no-open --json` has printed, with its token
 //   TOW_CLUSTER  the cluster that jobs are submitted to
 //   TOW_STORE    the folder of the datastore `nas`
+// Runs take a snapshot there, as they do for users: `TOW_IN_PLACE` is not set.
 
 const { TOW, TOW_PAGE } = process.env;
 export const cluster = process.env.TOW_CLUSTER ?? 'local';
@@ -26,8 +27,12 @@ export const fresh = (word) => `${word}-${randomBytes(3).toString('hex')}`;
 
 export const until = (condition, what, timeout = PATIENCE) => untilWithin(condition, what, timeout);
 
+// What these tests are told is none of the program's business.
+const OURS = ['TOW', 'TOW_PAGE', 'TOW_CLUSTER', 'TOW_STORE', 'TOW_SHOTS', 'TOW_PATIENCE_MS'];
+const ENVIRONMENT = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OURS.includes(name)));
+
 /** Runs the program; `{ code, stdout, stderr }`. */
-export function tow(words, { env = process.env, cwd, encoding = 'utf8', input = '' } = {}) {
+export function tow(words, { env = ENVIRONMENT, cwd, encoding = 'utf8', input = '' } = {}) {
   const options = { env, cwd, encoding, maxBuffer: 64e6 };
   return new Promise((done) => {
     const child = execFile(TOW, words, options, (error, stdout, stderr) => done({ code: error?.code ?? 0, stdout, stderr }));

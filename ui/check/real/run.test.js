@@ -57,6 +57,28 @@ test('a run that waits says for what', async (t) => {
   await shows(page.locator('header'), 'queued');
   await abort(first);
   await shows(page.locator('header'), 'succeeded');
+  assert.deepEqual(page.complaints, []);
+});
+
+test('an answer that comes after its card is gone disturbs nothing', async (t) => {
+  const first = await submit('sleep 300', ['--name', fresh('first')]);
+  t.after(() => abort(first));
+  const next = await submit('true', ['--name', fresh('next'), '--after', `${first}:ended`]);
+  const page = await ui.show('/runs');
+  let release;
+  const isReleased = new Promise((done) => (release = done));
+  await page.route('**/api/why', async (route) => {
+    await isReleased;
+    await route.continue().catch(() => {});
+  });
+  await page.evaluate((run) => (location.hash = `#/run/${run}`), next);
+  await shows(page.locator('header'), 'queued');
+  await abort(first);
+  await shows(page.locator('header'), 'succeeded');
+  release();
+  await page.getByRole('link', { name: 'Events' }).click();
+  await page.getByRole('cell', { name: 'ended', exact: true }).waitFor();
+  assert.deepEqual(page.complaints, []);
 });
 
 test('files are listed, previewed and downloaded byte by byte', async () => {

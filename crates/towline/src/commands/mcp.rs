@@ -18,7 +18,8 @@ use towline_mcp::User;
 /// does.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  claude mcp add towline -- tow mcp
+  tow mcp --folder ~/vision                      what an agent starts
+  claude mcp add towline -- tow mcp              for one that is told so
   {\"mcpServers\": {\"towline\": {\"command\": \"tow\", \"args\": [\"mcp\"]}}}
 
 In ~/.config/towline/config.yaml:
