@@ -38,10 +38,18 @@ pub(crate) fn report(error: &clap::Error, words: &[OsString], json: bool) -> u8 
     }
 }
 
+/// What is wrong, in one line. A line that ends in a colon goes on in the next ones.
 fn first_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
-    let first = text.lines().next().unwrap_or_default();
-    first.trim_start_matches("error: ").to_owned()
+    let mut lines = text.lines();
+    let first = lines.next().unwrap_or_default();
+    let first = first.trim_start_matches("error: ").to_owned();
+    if !first.ends_with(':') {
+        return first;
+    }
+    let rest = lines.take_while(|line| line.starts_with(' '));
+    let rest: Vec<&str> = rest.map(str::trim).collect();
+    format!("{first} {}", rest.join(", "))
 }
 
 /// Without the parser's advice to pass an unknown option as a value, which is hardly ever meant.

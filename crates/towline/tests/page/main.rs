@@ -51,6 +51,11 @@ fn nobody_else_gets_in_and_no_text_of_others_acts() {
 }
 
 #[test]
+fn strangers_on_this_machine_and_in_the_browser_are_refused() {
+    passes("strangers.test.js");
+}
+
+#[test]
 fn everybody_can_use_it() {
     passes("a11y.test.js");
 }

@@ -61,11 +61,35 @@ pub(super) fn of_call(verb: &str, args: &Args) -> Result<Words> {
     let mut words: Vec<OsString> = path.iter().map(Into::into).collect();
     words.push("--json".into());
     words.extend(options);
-    // Behind this no value is taken for an option.
-    words.push("--".into());
-    let values = positionals.into_iter().flat_map(|(_, values)| values);
-    words.extend(values.map(Into::into));
+    words.extend(value_words(command, positionals)?);
     Ok(Words { words, input })
+}
+
+/// The words that are no options, behind a `--`: no value is taken for an option there. Where a verb
+/// has words of its own behind it, the others come before, and may not look like options.
+fn value_words(command: &Command, values: Vec<(usize, Vec<String>)>) -> Result<Vec<OsString>> {
+    let last = command.get_arguments().find(|arg| arg.is_last_set());
+    let last = last.and_then(Arg::get_index);
+    let mut words: Vec<OsString> = Vec::new();
+    let (behind, before): (Vec<_>, Vec<_>) = values
+        .into_iter()
+        .partition(|(index, _)| last.is_none_or(|last| *index == last));
+    for value in before.into_iter().flat_map(|(_, values)| values) {
+        if value.starts_with('-') {
+            return Err(Error::usage(format!("`{value}` begins with `-`")));
+        }
+        words.push(value.into());
+    }
+    let behind: Vec<OsString> = behind
+        .into_iter()
+        .flat_map(|(_, values)| values)
+        .map(Into::into)
+        .collect();
+    if last.is_none() || !behind.is_empty() {
+        words.push("--".into());
+    }
+    words.extend(behind);
+    Ok(words)
 }
 
 /// The words of the process that serves files.
@@ -253,6 +277,25 @@ mod tests {
             let line = std::iter::once("tow".to_owned()).chain(found);
             cli::parse(line.map(OsString::from).collect()).expect("it is a value");
         }
+    }
+
+    #[test]
+    fn words_of_another_program_stand_behind_those_of_the_verb() {
+        let found = words("tunnel.add", json!({ "name": "box", "to": "far:8888" }));
+        assert_eq!(
+            found.expect("words"),
+            ["tunnel", "add", "--json", "--to=far:8888", "box"]
+        );
+        let found = words(
+            "tunnel.add",
+            json!({ "name": "box", "via_command": true, "command": ["ssh", "-N", "{port}"] }),
+        );
+        assert_eq!(
+            found.expect("words")[4..],
+            ["box", "--", "ssh", "-N", "{port}"]
+        );
+        let refused = words("tunnel.add", json!({ "name": "-x", "to": "far:1" }));
+        assert!(refused.is_err(), "it is no option");
     }
 
     #[test]
