@@ -113,7 +113,7 @@ export async function start(options) {
 export const rowOf = (page, run) => page.locator('[role=table][aria-label=Runs] .line').filter({ has: page.locator(`a[title="${run}"]`) });
 
 /** Waits for the state that a row or a head shows. */
-export const shows = (place, state) => place.locator('.word').filter({ hasText: new RegExp(`^${state}$`) }).first().waitFor({ timeout: 3 * PATIENCE });
+export const shows = (place, state) => place.locator('.word').filter({ hasText: new RegExp(`^(${state})$`) }).first().waitFor({ timeout: 3 * PATIENCE });
 
 /** Another home with a `tow ui` of its own, in which nothing has happened yet. */
 export async function otherHome(config = '') {

@@ -19,6 +19,11 @@ export function hasEnded(state: State): boolean {
   return ENDED.includes(state);
 }
 
+/** It waits here or in the queue of its cluster, so it can be put on hold. */
+export function waits(state: State): boolean {
+  return state === 'drafted' || state === 'queued';
+}
+
 /** What a badge shows of a run: its state, or the more telling condition that it is in. */
 export type Shown = {
   /** The colour and the icon. */
@@ -35,7 +40,7 @@ export function shownState(run: Run): Shown {
   if (run.state === 'running' && run.held_until !== null) {
     return { look: 'held', word: 'failed, held', more: null };
   }
-  if (run.state === 'queued' && run.on_hold) {
+  if (waits(run.state) && run.on_hold) {
     return { look: 'on_hold', word: 'on hold', more: null };
   }
   return { look: run.state, word: run.state, more: reasonText(run) };
