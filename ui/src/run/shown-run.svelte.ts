@@ -1,4 +1,5 @@
 import { live } from '../api/live.svelte';
+import { OneAtATime } from '../api/one-at-a-time';
 import { call } from '../api/transport';
 import type { Changes, Run, Shown } from '../api/types';
 
@@ -12,7 +13,7 @@ export class ShownRun {
   run = $state.raw<Run | null>(null);
   error = $state.raw<unknown>(null);
   isRemoved = $state(false);
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #loading = new OneAtATime(() => this.#load(), RELOAD_MS);
 
   constructor(readonly id: string) {}
 
@@ -20,15 +21,19 @@ export class ShownRun {
     void this.load();
     const ends = [
       live.onRuns((changes) => this.#changed(changes)),
-      live.onReset(() => this.#loadSoon()),
+      live.onReset(() => this.#loading.soon()),
     ];
     return () => {
       for (const end of ends) end();
-      clearTimeout(this.#timer);
+      this.#loading.stop();
     };
   }
 
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    return this.#loading.now();
+  }
+
+  async #load(): Promise<void> {
     try {
       const shown = await call<Shown>('show', { run: this.id });
       this.shown = shown;
@@ -45,13 +50,6 @@ export class ShownRun {
     const run = runs.find(({ id }) => id === this.id);
     if (!run) return;
     this.run = run;
-    this.#loadSoon();
-  }
-
-  #loadSoon(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      void this.load();
-    }, RELOAD_MS);
+    this.#loading.soon();
   }
 }

@@ -1,4 +1,5 @@
 import { live } from '../api/live.svelte';
+import { OneAtATime } from '../api/one-at-a-time';
 import { call } from '../api/transport';
 import type { Changes, PhaseCounts, Run, ShownSweep, WhySweep } from '../api/types';
 
@@ -10,7 +11,7 @@ export class SweepState {
   runs = $state.raw<Run[]>([]);
   why = $state.raw<WhySweep | null>(null);
   error = $state.raw<unknown>(null);
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  #loading = new OneAtATime(() => this.#load(), RELOAD_MS);
 
   readonly states = $derived.by((): PhaseCounts => {
     const counts: PhaseCounts = {};
@@ -24,15 +25,19 @@ export class SweepState {
     void this.load();
     const ends = [
       live.onRuns((changes) => this.#changed(changes)),
-      live.onReset(() => this.#loadSoon()),
+      live.onReset(() => this.#loading.soon()),
     ];
     return () => {
       for (const end of ends) end();
-      clearTimeout(this.#timer);
+      this.#loading.stop();
     };
   }
 
-  async load(): Promise<void> {
+  load(): Promise<void> {
+    return this.#loading.now();
+  }
+
+  async #load(): Promise<void> {
     try {
       const shown = await call<ShownSweep>('show', { run: this.id });
       this.shown = shown;
@@ -50,13 +55,6 @@ export class SweepState {
     const changed = new Map(runs.filter(({ sweep }) => sweep === this.id).map((run) => [run.id, run]));
     if (changed.size === 0) return;
     this.runs = this.runs.map((run) => changed.get(run.id) ?? run);
-    this.#loadSoon();
-  }
-
-  #loadSoon(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      void this.load();
-    }, RELOAD_MS);
+    this.#loading.soon();
   }
 }
