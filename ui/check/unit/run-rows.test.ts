@@ -45,6 +45,28 @@ test('after a refresh a row that is as it was stays the same object', async () =
   expect(rows.at(1)).toBe(before[1]);
 });
 
+test('a list that is of the place where the stream begins is not read again', async () => {
+  const answer = transport.answers['runs.page'] as (args: RunsPage) => RunsWindow;
+  let cursor = 'h-5-2-0';
+  transport.answers['runs.page'] = (args: RunsPage) => ({ ...answer(args), cursor });
+  const rows = new RunRows(QUERY);
+  rows.need(0, 40);
+  // The stream begins while the answer is on its way, and after it has come.
+  rows.refresh(cursor);
+  await settled();
+  rows.refresh(cursor);
+  await settled();
+  expect(offsets()).toEqual([0]);
+  // Something happened in between, or the windows are of different places.
+  rows.refresh('h-6-2-0');
+  cursor = 'h-6-2-0';
+  await settled();
+  expect(offsets()).toEqual([0, 0]);
+  rows.refresh(cursor);
+  await settled();
+  expect(offsets()).toEqual([0, 0, 0]);
+});
+
 test('a changed run is changed in place before it is read again', async () => {
   const rows = new RunRows(QUERY);
   rows.need(0, 40);

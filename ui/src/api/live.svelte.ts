@@ -33,7 +33,7 @@ export class Live {
   #stream: string | undefined;
   #follows = new Follows();
   #onRuns = new Set<Handler<Changes>>();
-  #onReset = new Set<Handler<void>>();
+  #onReset = new Set<Handler<string>>();
   #attempt: AbortController | undefined;
   #silence: ReturnType<typeof setTimeout> | undefined;
   #retry: ReturnType<typeof setTimeout> | undefined;
@@ -66,8 +66,11 @@ export class Live {
     return () => this.#onRuns.delete(handler);
   }
 
-  /** Called when changes may have been missed: whoever shows a list asks for it again. */
-  onReset(handler: Handler<void>): () => void {
+  /**
+   * Called when changes may have been missed, with the place that the stream goes on from: whoever
+   * shows a list of another place asks for it again.
+   */
+  onReset(handler: Handler<string>): () => void {
     this.#onReset.add(handler);
     return () => this.#onReset.delete(handler);
   }
@@ -90,13 +93,13 @@ export class Live {
         this.#stream = item.stream;
         this.#cursor = item.cursor;
         // A list that was read before the stream began may miss what happened in between.
-        if (isFirst) this.#tellReset();
+        if (isFirst) this.#tellReset(item.cursor);
         if (this.#hasUnsentFollows) this.#sendFollows();
         break;
       }
       case 'reset':
         this.#cursor = item.cursor;
-        this.#tellReset();
+        this.#tellReset(item.cursor);
         break;
       case 'runs':
         this.#cursor = item.cursor;
@@ -166,8 +169,8 @@ export class Live {
     this.#silence = setTimeout(() => this.#attempt?.abort(), SILENCE_MS);
   }
 
-  #tellReset(): void {
-    for (const handler of this.#onReset) handler();
+  #tellReset(cursor: string): void {
+    for (const handler of this.#onReset) handler(cursor);
   }
 
   #sendFollows(): void {

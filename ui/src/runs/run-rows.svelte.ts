@@ -27,6 +27,10 @@ export class RunRows {
   #loading = new Set<number>();
   #wanted = { first: 0, last: 0 };
   #generation = 0;
+  /** The place of the history that all answers are of, `null` if they are of several. */
+  #readAt: string | null | undefined;
+  /** The place that is asked for. */
+  #asOf: string | undefined;
   #end = new AbortController();
 
   constructor(readonly query: Query) {}
@@ -52,8 +56,13 @@ export class RunRows {
     this.#load();
   }
 
-  /** Reads again what is looked at; the rest when it is looked at next. */
-  refresh(): void {
+  /**
+   * Reads again what is looked at; the rest when it is looked at next. With a place of the history,
+   * only what was read at another one.
+   */
+  refresh(cursor?: string): void {
+    this.#asOf = cursor;
+    if (cursor !== undefined && cursor === this.#readAt && this.#loading.size === 0) return;
     this.#generation += 1;
     this.#fresh.clear();
     this.#load();
@@ -98,7 +107,10 @@ export class RunRows {
       const args = { filter, sort, fold, offset: number * WINDOW_ROWS, limit: WINDOW_ROWS };
       const answer = await call<RunsWindow>('runs.page', args, { signal: this.#end.signal });
       this.#put(number, answer);
-      if (generation === this.#generation) this.#fresh.add(number);
+      const isOther = this.#readAt !== undefined && this.#readAt !== answer.cursor;
+      this.#readAt = isOther ? null : answer.cursor;
+      const isAsOf = this.#asOf !== undefined && answer.cursor === this.#asOf;
+      if (generation === this.#generation || isAsOf) this.#fresh.add(number);
     } catch (error) {
       this.#loading.delete(number);
       // Asked again when the list is scrolled, or when the stream is back and says that all is new.

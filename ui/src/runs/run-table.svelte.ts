@@ -38,7 +38,7 @@ export class RunTable {
 
   /** Follows the stream. Returns what ends it. */
   start(): () => void {
-    const ends = [live.onRuns((changes) => this.#changed(changes)), live.onReset(() => this.#refresh())];
+    const ends = [live.onRuns((changes) => this.#changed(changes)), live.onReset((cursor) => this.#refresh(cursor))];
     return () => {
       for (const end of ends) end();
       clearTimeout(this.#timer);
@@ -120,10 +120,10 @@ export class RunTable {
     this.#timer ??= setTimeout(() => this.#refresh(), Math.max(REFRESH_MS, this.#readMs * REFRESH_PER_READ));
   }
 
-  #refresh(): void {
+  #refresh(cursor?: string): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    this.rows.refresh();
+    this.rows.refresh(cursor);
     for (const { rows } of this.#open.values()) rows.refresh();
     this.#count(this.rows.query);
   }
