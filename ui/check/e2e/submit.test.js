@@ -97,6 +97,19 @@ test('what was typed into the YAML is in the form, and comments stay', async () 
   assert.ok(await field('Name').isDisabled());
 });
 
+test('a command of several words is seen, and its words stay apart', async () => {
+  await open('cluster: lab\ncommand: [python, train.py, --name, "two words"]\n');
+  assert.equal(await field('Command').inputValue(), 'python\ntrain.py\n--name\ntwo words');
+  await field('Command').fill('python\ntrain.py\n--name\nthree more words');
+  const wanted = 'command: [python, train.py, --name, "three more words"]';
+  await until(async () => (await yaml()).includes(wanted), wanted);
+  // What would not be the same when it is read again is only shown.
+  await open('cluster: lab\ncommand: [sh, -c, "one\\ntwo"]\n');
+  await page.getByText('change them in the YAML').waitFor();
+  assert.match(await yaml(), /one\\ntwo/);
+  assert.deepEqual(await violations(page), []);
+});
+
 test('a problem stands beside its field, in the summary, and nothing is sent', async () => {
   await open('cluster: lab\nresources: {time: soon}\ncommand: python ${{lr}}\nresorces: 1\n');
   const time = field('Time limit');
