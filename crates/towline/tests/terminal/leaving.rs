@@ -4,6 +4,7 @@ use super::home;
 use super::screen::Screen;
 use rustix::process::Signal;
 use std::fs;
+use std::path::Path;
 use towline_host::process;
 use towline_testkit::{Home, until};
 
@@ -21,11 +22,16 @@ fn begun(home: &Home) -> (Screen, i32) {
     (screen, pid.trim().parse().unwrap())
 }
 
+/// A shell makes the file before the program writes into it.
+fn is_written(file: &Path) -> bool {
+    fs::read(file).is_ok_and(|bytes| bytes.ends_with(b"\n"))
+}
+
 #[track_caller]
 fn is_as_it_was(home: &Home, screen: &Screen, code: &str) {
     screen.shows(&format!("left with {code}"));
     until("the shell goes on", || {
-        home.project().join("after").exists().then_some(())
+        is_written(&home.project().join("after")).then_some(())
     });
     assert_eq!(screen.modes(), "0 0 1\n", "second screen, mouse, cursor");
     assert_eq!(home.read("before"), home.read("after"));
@@ -62,7 +68,7 @@ fn after_an_interrupt_from_outside() {
     });
     screen.types("stty -g > after");
     until("the shell goes on", || {
-        home.project().join("after").exists().then_some(())
+        is_written(&home.project().join("after")).then_some(())
     });
     assert_eq!(home.read("before"), home.read("after"));
 }
